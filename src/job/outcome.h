@@ -1,0 +1,124 @@
+/*
+ * What came of a job. Facts (status, exit code, signal, limit, usage, isolation, files) come from
+ * the kernel and the supervisor; `error` is a claim of the cell: bounded text that changes no fact.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/buf.h"
+#include "base/err.h"
+
+enum status {
+    STATUS_OK,        /* ended by itself with 0 */
+    STATUS_EXCEPTION, /* an uncaught Python exception */
+    STATUS_EXIT,      /* sys.exit(n), n not 0 */
+    STATUS_REJECTED,  /* validation refused it; nothing ran */
+    STATUS_VIOLATION, /* stopped for a forbidden act */
+    STATUS_TIMEOUT,   /* wall or CPU limit */
+    STATUS_MEMORY,
+    STATUS_OUTPUT,
+    STATUS_DISK,
+    STATUS_PIDS,
+    STATUS_CRASHED, /* a signal of its own making */
+    STATUS_FAILED,  /* adyton itself could not do its job */
+    STATUS_COUNT,
+};
+
+enum {
+    OUTCOME_ID_BYTES = 40,
+    OUTCOME_LAYERS_MAX = 16,
+    OUTCOME_LAYER_BYTES = 32,
+    OUTCOME_INCIDENTS_MAX = 64,         /* distinct acts a run; more are counted, not kept */
+    OUTCOME_TEXT_BYTES = 256,
+    OUTCOME_TRACEBACK_BYTES = 64 * 1024,
+    OUTCOME_FILE_PATH_BYTES = 1024,
+};
+
+/* One stream: the head as it came, the last bytes of what did not fit, and how much is lost. */
+struct stream {
+    struct buf head;
+    struct buf tail;
+    uint64_t dropped_bytes; /* between head and tail; 0: nothing is missing */
+    uint64_t total_bytes;   /* what the cell wrote */
+};
+
+struct incident {
+    char rule[48];       /* "system-call", "memory-limit"… */
+    char layer[24];      /* "seccomp", "cgroup", "limit", "supervisor", "hook", "ast", "bytes" */
+    bool fact;           /* seen by the kernel or the supervisor; false: claimed by the cell */
+    char action[24];     /* "refused" or "ended" */
+    char act[OUTCOME_TEXT_BYTES]; /* the call, path or host: "ptrace", "socket(AF_INET)" */
+    uint64_t count;
+    int line, column; /* 0: unknown */
+};
+
+struct collected_file {
+    char path[OUTCOME_FILE_PATH_BYTES]; /* relative to /tmp; any bytes but NUL */
+    uint64_t bytes;
+    char mime[64];
+    char sha256[65];
+};
+
+struct outcome {
+    char id[OUTCOME_ID_BYTES]; /* "r_" and 26 characters of Crockford base 32, time-ordered */
+    enum status status;
+    bool has_exit_code;
+    int exit_code;
+    int signal; /* 0: none */
+    char limit_name[32]; /* a policy field's name, "" when no limit ended it */
+    uint64_t limit_value;
+    char message[OUTCOME_TEXT_BYTES]; /* for people: why it ended; "" when ok */
+
+    struct stream out, err;
+
+    bool has_error; /* the claim */
+    char error_name[128];
+    char error_value[1024];
+    int error_line; /* of the submitted file; 0: unknown */
+    struct buf traceback;
+
+    struct incident incidents[OUTCOME_INCIDENTS_MAX];
+    size_t incidents_n;
+    uint64_t incidents_dropped; /* acts of kinds that no longer fitted */
+
+    struct collected_file *files; /* owned */
+    size_t files_n;
+    uint64_t files_skipped;   /* not regular, unreadable, or past the collection limits */
+    char files_note[OUTCOME_TEXT_BYTES]; /* why, when some were skipped */
+
+    uint64_t wall_us, cpu_us, peak_memory_bytes, processes;
+    uint64_t wall_limit_ms, cpu_limit_ms, memory_limit_bytes;
+
+    char isolation[OUTCOME_LAYERS_MAX][OUTCOME_LAYER_BYTES];
+    size_t isolation_n;
+    char interpreter[64]; /* "cpython 3.11.2" */
+    char isolation_name[24]; /* "namespaces" or "landlock" */
+    char start[8];        /* "cold", "warm", "pool" */
+};
+
+void outcome_init(struct outcome *outcome); /* STATUS_FAILED until somebody decides; fresh id */
+void outcome_done(struct outcome *outcome);
+
+const char *status_name(enum status status);
+/* The process exit status that `adyton run` ends with, as the status table says. */
+int outcome_exit_status(const struct outcome *outcome);
+
+void outcome_add_layer(struct outcome *outcome, const char *format, ...) PRINTF(2, 3);
+/* Counts an act: a row with the same rule, layer, action and act is raised by one. */
+void outcome_add_incident(struct outcome *outcome, const struct incident *incident);
+/* Makes it STATUS_FAILED with the error's sentence as its message. */
+void outcome_fail(struct outcome *outcome, const struct err *err);
+
+/* The stream as valid UTF-8: head, a marker line where bytes are missing, tail. */
+int stream_text(const struct stream *stream, struct buf *out, uint64_t *ret_replaced) MUST_USE;
+
+enum outcome_json_flags {
+    OUTCOME_JSON_BASE64 = 1, /* adds stdout_base64 and stderr_base64: the bytes kept, exactly */
+    OUTCOME_JSON_COMPACT = 2,
+};
+/* The one JSON form (schema "adyton.outcome/1"). */
+int outcome_json(const struct outcome *outcome, int flags, struct buf *out) MUST_USE;
