@@ -1,6 +1,6 @@
 /*
  * What is asked, as data. Built by a door, read by everything below it. Bytes in it come from
- * outside: names are checked by job_check before anything uses them.
+ * outside: names are checked as they are added, so that one in a job is safe beneath /tmp.
  */
 #pragma once
 
@@ -18,6 +18,7 @@ enum {
     JOB_ARGS_BYTES = 64 * 1024,
     JOB_NAME_BYTES = 256, /* NUL included: a Linux file name */
     JOB_PATH_BYTES = 1024,
+    JOB_BYTES_MAX = 1 << 30, /* of code and of stdin; a door reads as much as its policy says */
 };
 
 struct job_file {
@@ -40,7 +41,7 @@ struct job {
 void job_init(struct job *job); /* "main.py", nothing in it */
 void job_done(struct job *job);
 int job_add_arg(struct job *job, const char *arg, struct err *err) MUST_USE;
-/* Takes the bytes of `data` over on success. */
+/* Takes the bytes of `data` over on success. -EEXIST: the name is taken, by the script too. */
 int job_add_file(struct job *job, const char *name, struct buf *data, struct err *err) MUST_USE;
 /* Sets the script's name: a single plain path component. */
 int job_set_name(struct job *job, const char *name, struct err *err) MUST_USE;

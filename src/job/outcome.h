@@ -100,20 +100,30 @@ struct outcome {
     char start[8];        /* "cold", "warm", "pool" */
 };
 
-void outcome_init(struct outcome *outcome); /* STATUS_FAILED until somebody decides; fresh id */
+/* STATUS_FAILED until somebody decides; fresh id. The streams may hold nothing until whoever
+ * fills them has given their buffers a maximum. */
+void outcome_init(struct outcome *outcome);
 void outcome_done(struct outcome *outcome);
 
 const char *status_name(enum status status);
+/* What the status says, as the end of "the run …": "stopped at the memory limit". */
+const char *status_meaning(enum status status);
 /* The process exit status that `adyton run` ends with, as the status table says. */
 int outcome_exit_status(const struct outcome *outcome);
 
 void outcome_add_layer(struct outcome *outcome, const char *format, ...) PRINTF(2, 3);
-/* Counts an act: a row with the same rule, layer, action and act is raised by one. */
+/* Counts an act: a row with the same rule, layer, action and act is raised by its count (a
+ * count of 0 means once). */
 void outcome_add_incident(struct outcome *outcome, const struct incident *incident);
 /* Makes it STATUS_FAILED with the error's sentence as its message. */
 void outcome_fail(struct outcome *outcome, const struct err *err);
 
-/* The stream as valid UTF-8: head, a marker line where bytes are missing, tail. */
+bool stream_is_truncated(const struct stream *stream);
+/* What follows the head for somebody who has it: a marker line when bytes are missing, and the
+ * tail, as raw bytes. */
+int stream_rest(const struct stream *stream, struct buf *out) MUST_USE;
+/* The stream as valid UTF-8: head, a marker line where bytes are missing, tail. Characters that
+ * the cut went through count as missing. */
 int stream_text(const struct stream *stream, struct buf *out, uint64_t *ret_replaced) MUST_USE;
 
 enum outcome_json_flags {
