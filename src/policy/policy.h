@@ -19,6 +19,7 @@
 enum {
     POLICY_NAME_BYTES = 64,
     POLICY_LIST_MAX = 64,           /* items in one list field */
+    POLICY_PATH_BYTES = 512,        /* one path of a list, NUL included */
     POLICY_FILE_BYTES = 256 * 1024, /* a policy file larger than this is refused */
 };
 
@@ -34,7 +35,8 @@ struct policy_list {
 };
 
 struct policy {
-    char name[POLICY_NAME_BYTES]; /* of the profile, or the file's `name` */
+    char name[POLICY_NAME_BYTES];    /* of the profile, or the file's `name` */
+    char extends[POLICY_NAME_BYTES]; /* the built-in profile below it, or itself */
     /* What ends a run. */
     uint64_t wall_ms;
     uint64_t cpu_ms; /* summed over all processes of the cell */
@@ -72,6 +74,7 @@ struct policy_field {
     uint64_t min, max;          /* of scalars; for choices 0 and count - 1 */
     const char *const *choices; /* names by value, narrowest first; NULL-terminated */
     const char *unit;           /* "bytes", "milliseconds", "processes"… as printed */
+    bool zero_is_widest;        /* 0 means "no number of ours": every other value narrows it */
     const char *help;           /* one sentence: what it limits and who enforces it */
 };
 
@@ -91,6 +94,12 @@ void policy_done(struct policy *policy);
 const struct policy_field *policy_field_by_option(const char *option);
 const struct policy_field *policy_field_by_name(struct span name);
 
+/* The value of a field that is no list. */
+uint64_t policy_scalar(const struct policy *policy, const struct policy_field *field);
+/* "8M to 1T", "none, fork, exec": what a field takes, as people write it. */
+enum { POLICY_RANGE_BYTES = 96 };
+const char *policy_range(const struct policy_field *field, char text[POLICY_RANGE_BYTES]);
+
 /* Sets one field from text. -EINVAL: not such a value; -ERANGE: outside the field's range;
  * -EPERM: wider than what the policy holds now, and the field is BY_JOB_NARROWING. The sentence
  * begins with `who` (an option or a field name) and gives the range or the choices. */
@@ -105,3 +114,5 @@ int policy_format(const struct policy *policy, const struct policy_field *field,
  * comments; and the JSON Schema (draft 2020-12) of a policy file. */
 int policy_explain(const struct policy *policy, struct buf *out) MUST_USE;
 int policy_schema(struct buf *out) MUST_USE;
+/* The fields and the profiles as two Markdown tables: what docs/POLICY.md holds. */
+int policy_markdown(struct buf *out) MUST_USE;
