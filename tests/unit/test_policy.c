@@ -61,6 +61,21 @@ test_profiles_hold_what_was_decided(void **state)
     assert_string_equal(policy_default, "standard");
 }
 
+/* Rows stand in the order of the members and cover them without a gap: none is read
+ * through another one's row, and none has no row. */
+static void
+test_rows_cover_the_struct(void **state)
+{
+    (void)state;
+    size_t offset = offsetof(struct policy, wall_ms);
+    for (size_t i = 0; i < policy_fields_n; i++) {
+        assert_int_equal(policy_fields[i].offset, offset);
+        offset += policy_fields[i].kind == FIELD_PATHS ? sizeof(struct policy_list)
+                                                       : sizeof(uint64_t);
+    }
+    assert_int_equal(offset, sizeof(struct policy));
+}
+
 /* What the rest of the room takes for granted about a row. */
 static void
 test_rows_are_sound(void **state)
@@ -143,6 +158,18 @@ test_explained_profiles_load_again(void **state)
         assert_string_equal(after.extends, policy_profiles[i]);
         assert_string_not_equal(after.name, policy_profiles[i]);
     }
+}
+
+/* To a reader of YAML 1.1 a bare off is the value false. */
+static void
+test_explain_quotes_truth_words(void **state)
+{
+    (void)state;
+    AUTO_BUF struct buf text = {.max = TEXT_MAX};
+    struct policy policy = profile("open");
+    policy.validation = VALIDATION_OFF;
+    assert_int_equal(policy_explain(&policy, &text), 0);
+    assert_contains(text.p, "\nvalidation: \"off\"\n");
 }
 
 /* From a base that differs: a field which explain forgot would come back wrong. */
@@ -421,7 +448,9 @@ main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_profiles_hold_what_was_decided),
         cmocka_unit_test(test_rows_are_sound),
+        cmocka_unit_test(test_rows_cover_the_struct),
         cmocka_unit_test(test_explained_profiles_load_again),
+        cmocka_unit_test(test_explain_quotes_truth_words),
         cmocka_unit_test(test_extreme_policies_round_trip),
         cmocka_unit_test(test_ranges_end_where_they_say),
         cmocka_unit_test(test_narrowing_goes_one_way),
