@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <stdlib.h>
 
 /* "FIELD: VALUE\n" in a file of its own. */
 static int
