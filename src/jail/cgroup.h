@@ -1,0 +1,53 @@
+/*
+ * The cell's control group: a child of a group that we may write, one for each hierarchy the
+ * host has (one with cgroup v2; memory, pids and cpuacct with v1, cgroups(7)). Used by the
+ * supervisor alone. Its folders are named adyton-PID-START-N after the supervisor that made
+ * them, so that whoever comes later can tell an orphan from a living cell's.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/attr.h"
+#include "base/err.h"
+#include "policy/policy.h"
+
+enum { CGROUP_SLOTS = 3, CGROUP_PATH_BYTES = 512, CGROUP_NAME_BYTES = 64 };
+
+struct cgroup_slot {
+    char parent[CGROUP_PATH_BYTES]; /* absolute; "" when this hierarchy is not used */
+    int dir;                        /* the cell's folder in it; -1 before it is made */
+};
+
+struct cgroup {
+    int version; /* 2, 1, or 0: none (the policy may make it optional) */
+    char name[CGROUP_NAME_BYTES];
+    struct cgroup_slot slots[CGROUP_SLOTS]; /* v2: only the first */
+};
+
+struct cgroup_usage {
+    uint64_t memory_peak_bytes; /* 0: the kernel does not say */
+    uint64_t cpu_us;
+    uint64_t oom_kills;
+    uint64_t pids_refused; /* forks that met pids.max */
+};
+
+/* Finds writable parents and names the group; makes nothing. -ENOENT or -EACCES with a sentence
+ * when there are none. Removes groups left behind by dead supervisors on the way. */
+int cgroup_find(struct cgroup *ret, struct err *err) MUST_USE;
+int cgroup_make(struct cgroup *cgroup, const struct policy *policy, struct err *err) MUST_USE;
+/* Puts a process into every hierarchy. */
+int cgroup_attach(const struct cgroup *cgroup, pid_t pid, struct err *err) MUST_USE;
+/* v2: the folder's descriptor for CLONE_INTO_CGROUP; -1 with v1. */
+int cgroup_clone_fd(const struct cgroup *cgroup);
+/* A descriptor that polls readable when the group runs out of memory; -1 when there is none.
+ * The caller closes it. */
+int cgroup_watch_oom(const struct cgroup *cgroup);
+void cgroup_usage(const struct cgroup *cgroup, struct cgroup_usage *ret);
+/* Ends what is still in it, and removes it: 0, or -EBUSY when something stays. Idempotent. */
+int cgroup_remove(struct cgroup *cgroup);
+void cgroup_init(struct cgroup *cgroup);
+/* "v1" or "v2". */
+const char *cgroup_label(const struct cgroup *cgroup);

@@ -1,0 +1,287 @@
+/*
+ * Where cells may have their control groups: beneath our own group in each hierarchy, as
+ * /proc/self/cgroup and /proc/self/mountinfo tell it, when we may write there.
+ *
+ * cgroup v2 gives controllers only to groups whose parent holds no process. So in a delegated
+ * group (systemd: Delegate=yes) we step down into a child called `supervisor` first; root, for
+ * whom the whole tree is open, uses /adyton at the top.
+ */
+#include "jail/cgroup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "jail/cgroup_parts.h"
+
+enum { TABLE_BYTES = 128 * 1024, MOUNTS_MAX = 4096, STALE_MAX = 4096 };
+
+static const char supervisor_group[] = "supervisor";
+static const char *const v1_controllers[CGROUP_SLOTS] = {
+    [SLOT_MEMORY] = "memory", [SLOT_PIDS] = "pids", [SLOT_CPU] = "cpuacct"};
+
+/* True when `word` is one of the comma- or blank-separated words of `list`. */
+static bool
+has_word(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *p = list; (p = strstr(p, word)) != NULL; p += n) {
+        bool starts = p == list || strchr(", \n", p[-1]);
+        if (starts && strchr(", \n", p[n]))
+            return true;
+    }
+    return false;
+}
+
+/* Our group in the hierarchy of `controller` (NULL: v2), from /proc/self/cgroup's text. */
+static int
+own_group(char *table, const char *controller, char path[CGROUP_PATH_BYTES])
+{
+    for (char *line = table, *end; *line; line = end + (*end != '\0')) {
+        end = strchrnul(line, '\n');
+        int length = (int)(end - line);
+        char controllers[256], group[CGROUP_PATH_BYTES];
+        char text[CGROUP_PATH_BYTES + 300];
+        snprintf(text, sizeof(text), "%.*s", length, line);
+        const char *first = strchr(text, ':');
+        const char *second = first ? strchr(first + 1, ':') : NULL;
+        if (!second)
+            continue;
+        snprintf(controllers, sizeof(controllers), "%.*s", (int)(second - first - 1),
+                 first + 1);
+        snprintf(group, sizeof(group), "%s", second + 1);
+        bool found = controller ? has_word(controllers, controller) : controllers[0] == '\0';
+        if (found) {
+            snprintf(path, CGROUP_PATH_BYTES, "%s", group);
+            return 0;
+        }
+    }
+    return -ENOENT;
+}
+
+/* Mount point and root of the hierarchy, from one line of mountinfo (proc(5)). */
+static bool
+mount_matches(const char *line, const char *controller, char *root, char *point)
+{
+    char type[32], options[256];
+    const char *dash = strstr(line, " - ");
+    if (!dash || sscanf(dash, " - %31s %*s %255s", type, options) != 2)
+        return false;
+    bool is = controller ? strcmp(type, "cgroup") == 0 && has_word(options, controller)
+                         : strcmp(type, "cgroup2") == 0;
+    /* 511: CGROUP_PATH_BYTES less the terminator. */
+    return is && sscanf(line, "%*s %*s %*s %511s %511s", root, point) == 2;
+}
+
+static int
+find_mount(const char *controller, char root[CGROUP_PATH_BYTES],
+           char point[CGROUP_PATH_BYTES])
+{
+    FILE *mounts = fopen("/proc/self/mountinfo", "re");
+    if (!mounts)
+        return -errno;
+    char *line = NULL;
+    size_t capacity = 0;
+    int r = -ENOENT;
+    for (int i = 0; i < MOUNTS_MAX && r < 0 && getline(&line, &capacity, mounts) > 0; i++)
+        if (mount_matches(line, controller, root, point))
+            r = 0;
+    free(line);
+    fclose(mounts);
+    return r;
+}
+
+/* Our own group's folder in a hierarchy, as a path in this mount namespace. */
+static int
+own_folder(char *table, const char *controller, char path[CGROUP_PATH_BYTES])
+{
+    char group[CGROUP_PATH_BYTES], root[CGROUP_PATH_BYTES], point[CGROUP_PATH_BYTES];
+    int r = own_group(table, controller, group);
+    if (r == 0)
+        r = find_mount(controller, root, point);
+    if (r < 0)
+        return r;
+    /* In a container the mount may begin at our group: its path counts from there. */
+    const char *below = group;
+    size_t root_n = strlen(root);
+    if (strcmp(root, "/") != 0 && strncmp(group, root, root_n) == 0)
+        below = group + root_n;
+    int length = snprintf(path, CGROUP_PATH_BYTES, "%s%s", point,
+                          strcmp(below, "/") == 0 ? "" : below);
+    if (length < 0 || length >= CGROUP_PATH_BYTES)
+        return -ENAMETOOLONG;
+    return access(path, F_OK) < 0 ? -errno : 0;
+}
+
+static bool
+folder_controllers_include(const char *path, const char *file)
+{
+    char text[512];
+    AUTO_CLOSE int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 || file_read(dir, file, text, sizeof(text)) < 0)
+        return false;
+    return has_word(text, "memory") && has_word(text, "pids");
+}
+
+/* Gives the children of `path` the controllers; it must hold no process itself. */
+static int
+enable_controllers(const char *path)
+{
+    AUTO_CLOSE int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return -errno;
+    if (folder_controllers_include(path, "cgroup.subtree_control"))
+        return 0;
+    int r = file_write(dir, "cgroup.subtree_control", "+memory +pids");
+    if (r == 0)
+        /* Usage is in cpu.stat without it on most kernels; a quota would need it. */
+        (void)!file_write(dir, "cgroup.subtree_control", "+cpu");
+    return r;
+}
+
+/* Steps out of the way, so that `path` can give its controllers to its children. */
+static int
+step_down(const char *path)
+{
+    char below[CGROUP_PATH_BYTES + 16];
+    snprintf(below, sizeof(below), "%s/%s", path, supervisor_group);
+    if (mkdir(below, 0755) < 0 && errno != EEXIST)
+        return -errno;
+    AUTO_CLOSE int dir = open(below, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return dir < 0 ? -errno : file_write_u64(dir, "cgroup.procs", (uint64_t)getpid());
+}
+
+static int
+find_v2(char *table, struct cgroup *cgroup)
+{
+    char own[CGROUP_PATH_BYTES], root[CGROUP_PATH_BYTES], point[CGROUP_PATH_BYTES];
+    int r = own_folder(table, NULL, own);
+    if (r < 0)
+        return r;
+    char *last = strrchr(own, '/');
+    if (last && strcmp(last + 1, supervisor_group) == 0)
+        *last = '\0'; /* an earlier adyton has stepped down already, or somebody for it */
+    if (find_mount(NULL, root, point) < 0 ||
+        !folder_controllers_include(point, "cgroup.controllers"))
+        return -ENOENT; /* a hybrid host: the controllers are bound to v1 */
+
+    char *parent = cgroup->slots[0].parent;
+    bool at_top = strcmp(own, point) == 0;
+    if (!at_top && access(own, W_OK) == 0 && folder_controllers_include(own, "cgroup.controllers")) {
+        snprintf(parent, CGROUP_PATH_BYTES, "%s", own);
+        r = enable_controllers(own);
+        if (r == -EBUSY && (r = step_down(own)) == 0)
+            r = enable_controllers(own);
+        if (r == 0)
+            return 0;
+    }
+    if (geteuid() != 0)
+        return at_top || r == 0 ? -EACCES : r;
+    r = enable_controllers(point);
+    /* In a container's cgroup namespace the top is no real root and holds our processes. */
+    if (r == -EBUSY && (r = step_down(point)) == 0)
+        r = enable_controllers(point);
+    if (r < 0)
+        return r;
+    int length = snprintf(parent, CGROUP_PATH_BYTES, "%s/adyton", point);
+    if (length < 0 || length >= CGROUP_PATH_BYTES)
+        return -ENAMETOOLONG;
+    if (mkdir(parent, 0755) < 0 && errno != EEXIST)
+        return -errno;
+    return enable_controllers(parent);
+}
+
+static int
+find_v1(char *table, struct cgroup *cgroup)
+{
+    for (size_t i = 0; i < CGROUP_SLOTS; i++) {
+        char *parent = cgroup->slots[i].parent;
+        int r = own_folder(table, v1_controllers[i], parent);
+        if (r == 0 && access(parent, W_OK) < 0)
+            r = -errno;
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* Field 22 of /proc/PID/stat, in clock ticks since boot: with the pid it names one process. */
+static uint64_t
+start_time(pid_t pid)
+{
+    char path[32], text[1024];
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    if (file_read(AT_FDCWD, path, text, sizeof(text)) <= 0)
+        return 0;
+    const char *p = strrchr(text, ')');
+    unsigned long long start = 0;
+    if (!p || sscanf(p + 2,
+                     "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+                     "%*s %llu",
+                     &start) != 1)
+        return 0;
+    return start;
+}
+
+/* Removes groups whose supervisor is gone: it died together with its keeper. */
+static void
+sweep(const char *parent)
+{
+    DIR *dir = opendir(parent);
+    if (!dir)
+        return;
+    struct dirent *entry;
+    for (int i = 0; i < STALE_MAX && (entry = readdir(dir)) != NULL; i++) {
+        int pid;
+        unsigned long long start;
+        if (sscanf(entry->d_name, "adyton-%d-%llu-", &pid, &start) == 2 &&
+            start_time((pid_t)pid) != start)
+            (void)!cgroup_slot_remove(parent, entry->d_name);
+    }
+    closedir(dir);
+}
+
+static int
+refusal(int r, struct err *err)
+{
+    static const char mend[] =
+        "start it with 'systemd-run --user --scope -p Delegate=yes adyton run …', as root, or "
+        "accept a supervisor that only watches memory with --cgroup optional";
+    return err_set(err, r, "no control group to limit the cell with (%s): %s",
+                   strerrordesc_np(-r), mend);
+}
+
+int
+cgroup_find(struct cgroup *ret, struct err *err)
+{
+    char table[16 * 1024];
+    cgroup_init(ret);
+    ssize_t n = file_read(AT_FDCWD, "/proc/self/cgroup", table, sizeof(table));
+    if (n < 0)
+        return err_set(err, (int)n, "read /proc/self/cgroup: %s", strerrordesc_np((int)-n));
+
+    int r = find_v2(table, ret);
+    ret->version = 2;
+    if (r == -ENOENT) {
+        cgroup_init(ret);
+        r = find_v1(table, ret);
+        ret->version = 1;
+    }
+    if (r < 0) {
+        cgroup_init(ret);
+        return refusal(r, err);
+    }
+    snprintf(ret->name, sizeof(ret->name), "adyton-%d-%llu-%llu", getpid(),
+             (unsigned long long)start_time(getpid()), (unsigned long long)clock_now_us());
+    for (size_t i = 0; i < CGROUP_SLOTS; i++)
+        if (ret->slots[i].parent[0] != '\0')
+            sweep(ret->slots[i].parent);
+    return 0;
+}
