@@ -1,0 +1,22 @@
+/* The command table. A row is all that a new command needs outside its own file. */
+#include "door/command.h"
+
+#include "door/completion.h"
+#include "door/doctor_command.h"
+#include "door/policy_command.h"
+#include "door/run_command.h"
+
+/* clang-format off */
+const struct command command_table[] = {
+    {"run", run_command,
+     "Run Python in a cell.", ""},
+    {"doctor", doctor_command,
+     "Say what this host offers, layer by layer, and what mends what is missing.", "--json --help"},
+    {"policy", policy_command,
+     "List, show and check policies; print their JSON Schema.", "list show check schema --help"},
+    {"completion", completion_command,
+     "Print the completion script of a shell.", "bash zsh fish --help"},
+};
+/* clang-format on */
+
+const size_t command_table_n = sizeof(command_table) / sizeof(*command_table);

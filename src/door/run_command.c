@@ -1,0 +1,162 @@
+/*
+ * `adyton run`: command line, policy, job, run, ending. What is wrong before a run begins
+ * is the caller's mistake and ends with 2; from then on the outcome decides, by the table
+ * of statuses. SIGINT and SIGTERM keep their default actions: our death is what ends the
+ * cell.
+ */
+#include "door/run_command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "door/run_input.h"
+#include "door/run_options.h"
+#include "door/run_output.h"
+#include "door/terminal.h"
+#include "engine/engine.h"
+
+enum { EXIT_WRONG_USE = 2, EXIT_OUR_FAULT = 125, ERROR_LINE_BYTES = 4096 };
+enum { CODE_TOO_LONG = 1 };
+
+struct run {
+    struct run_options options;
+    struct policy policy;
+    struct job job;
+    struct outcome outcome;
+    struct run_output output;
+    int collect_dir;
+};
+
+static void
+run_done(struct run *run)
+{
+    policy_done(&run->policy);
+    job_done(&run->job);
+    outcome_done(&run->outcome);
+    run_output_done(&run->output);
+    fd_close(&run->collect_dir);
+}
+
+/* The text may quote file names and code: it is one line, and drives no terminal. */
+static int
+complain(const struct err *err, int exit_status)
+{
+    AUTO_BUF struct buf line;
+    buf_init(&line, ERROR_LINE_BYTES);
+    if (terminal_append_line(err->text, &line) == 0)
+        fprintf(stderr, "adyton run: %s\n", line.p);
+    return exit_status;
+}
+
+static int
+resolve_policy(const struct run_options *options, struct policy *ret, struct err *err)
+{
+    int r = policy_load(options->policy, ret, err);
+    for (size_t i = 0; r == 0 && i < options->limits_n; i++) {
+        const struct run_limit *limit = &options->limits[i];
+        r = policy_narrow(ret, limit->field, limit->field->option, span_of(limit->text),
+                          err);
+    }
+    return r;
+}
+
+static int
+open_out_dir(const char *path, int *ret_dir, struct err *err)
+{
+    if (!path)
+        return 0;
+    if (mkdir(path, 0777) < 0 && errno != EEXIST)
+        return err_sys(err, "--out: cannot make '%.120s'", path);
+    int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return err_sys(err, "--out: cannot open '%.120s'", path);
+    *ret_dir = dir;
+    return 0;
+}
+
+/* Too long to be run is a verdict on the code, and comes out as every other verdict does.
+ */
+static void
+reject_code(struct run *run, const struct err *err)
+{
+    outcome_init(&run->outcome);
+    run->outcome.status = STATUS_REJECTED;
+    run->outcome.limit_value = run->policy.source_bytes;
+    for (size_t i = 0; i < policy_fields_n; i++)
+        if (policy_fields[i].offset == offsetof(struct policy, source_bytes))
+            snprintf(run->outcome.limit_name, sizeof(run->outcome.limit_name), "%s",
+                     policy_fields[i].name);
+    snprintf(run->outcome.message, sizeof(run->outcome.message), "%s", err->text);
+}
+
+/* Everything that can be wrong with the command line; 0 or CODE_TOO_LONG when nothing is.
+ */
+static int
+prepare(struct run *run, struct err *err)
+{
+    int r = resolve_policy(&run->options, &run->policy, err);
+    if (r == 0)
+        r = open_out_dir(run->options.out_dir, &run->collect_dir, err);
+    if (r == 0)
+        r = run_input_read_code(&run->options, &run->policy, &run->job, err);
+    if (r == -EFBIG)
+        return CODE_TOO_LONG;
+    return r < 0 ? r : run_input_read_rest(&run->options, &run->policy, &run->job, err);
+}
+
+static void
+execute(struct run *run)
+{
+    bool streams = !run->options.json;
+    const struct run_request request = {
+        .policy = &run->policy,
+        .job = &run->job,
+        .python = run->options.python,
+        .collect_dir = run->collect_dir,
+        .on_output = streams ? run_output_stream : NULL,
+        .context = &run->output,
+    };
+    engine_run(&request, &run->outcome);
+}
+
+static int
+report(struct run *run)
+{
+    struct err err;
+    int r = run->options.json
+                ? run_output_json(&run->output, &run->options, &run->outcome, &err)
+                : run_output_finish(&run->output, &run->options, &run->outcome, &err);
+    return r < 0 ? complain(&err, EXIT_OUR_FAULT) : outcome_exit_status(&run->outcome);
+}
+
+int
+run_command(int argc, char **argv)
+{
+    __attribute__((cleanup(run_done))) struct run run = {.collect_dir = -1};
+    struct err err;
+    if (run_options_parse(argc, argv, &run.options, &err) < 0) {
+        complain(&err, EXIT_WRONG_USE);
+        fputs("Try 'adyton run --help'.\n", stderr);
+        return EXIT_WRONG_USE;
+    }
+    if (run.options.help)
+        return run_options_help(&err) < 0 ? complain(&err, EXIT_OUR_FAULT) : 0;
+
+    /* A reader that is gone, ours or the cell's stdin, is an error to handle and no
+     * signal. */
+    signal(SIGPIPE, SIG_IGN);
+    job_init(&run.job);
+    run_output_init(&run.output);
+    int r = prepare(&run, &err);
+    if (r < 0)
+        return complain(&err, EXIT_WRONG_USE);
+    if (r == CODE_TOO_LONG)
+        reject_code(&run, &err);
+    else
+        execute(&run);
+    return report(&run);
+}

@@ -1,0 +1,5 @@
+/* `adyton run`. */
+#pragma once
+
+/* argv[0] is "run"; returns the exit status of the process. */
+int run_command(int argc, char **argv);

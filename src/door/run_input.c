@@ -1,0 +1,119 @@
+/*
+ * Everything is read before the run, into bounded buffers: a cell is given bytes, never a
+ * descriptor of ours. What --file places may be as large as the cell's disk, together.
+ */
+#include "door/run_input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/units.h"
+
+static bool
+is_dash(const char *path)
+{
+    return strcmp(path, "-") == 0;
+}
+
+static const char *
+base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* -ENOSPC, with err untouched, when it is longer than the buffer may hold. */
+static int
+read_path(const char *path, struct buf *buf, struct err *err)
+{
+    AUTO_CLOSE int opened =
+        is_dash(path) ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (!is_dash(path) && opened < 0)
+        return err_sys(err, "cannot open '%.120s'", path);
+    int r = fd_read_all(is_dash(path) ? STDIN_FILENO : opened, buf);
+    if (r == 0 || r == -ENOSPC)
+        return r;
+    errno = -r;
+    return err_sys(err, "cannot read '%.120s'", is_dash(path) ? "stdin" : path);
+}
+
+int
+run_input_read_code(const struct run_options *options, const struct policy *policy,
+                    struct job *job, struct err *err)
+{
+    char size[UNITS_TEXT_BYTES];
+    job->code.max = (size_t)policy->source_bytes;
+    int r = options->code ? buf_append(&job->code, options->code, strlen(options->code))
+                          : read_path(options->file, &job->code, err);
+    if (r == -ENOSPC)
+        return err_set(err, -EFBIG, "the code is longer than %s",
+                       format_bytes(policy->source_bytes, size));
+    if (r == -ENOMEM)
+        return err_set(err, r, "no memory for the code");
+    if (r < 0 || options->code || is_dash(options->file))
+        return r;
+    return job_set_name(job, base_name(options->file), err);
+}
+
+/* Splits PATH=NAME at its last '='; a PATH alone keeps its own name. */
+static int
+add_file(const char *spec, uint64_t *left_bytes, struct job *job, struct err *err)
+{
+    char path[4096];
+    const char *equals = strrchr(spec, '=');
+    size_t n = equals ? (size_t)(equals - spec) : strlen(spec);
+    if (n == 0 || n >= sizeof(path))
+        return err_set(err, -EINVAL, "--file: '%.80s' is not PATH or PATH=NAME", spec);
+    memcpy(path, spec, n);
+    path[n] = '\0';
+    if (is_dash(path))
+        return err_set(err, -EINVAL, "--file: '-' is not a file");
+
+    AUTO_BUF struct buf data;
+    buf_init(&data, *left_bytes < JOB_BYTES_MAX ? (size_t)*left_bytes : JOB_BYTES_MAX);
+    int r = read_path(path, &data, err);
+    if (r == -ENOSPC)
+        return err_set(err, -EFBIG,
+                       "--file: with '%.80s' the files are larger than the disk "
+                       "limit of the cell",
+                       path);
+    if (r == 0)
+        r = job_add_file(job, equals ? equals + 1 : base_name(path), &data, err);
+    if (r < 0)
+        return err_wrap(err, "--file");
+    *left_bytes -= job->files[job->files_n - 1].data.n;
+    return 0;
+}
+
+static int
+read_stdin(const struct run_options *options, struct job *job, struct err *err)
+{
+    if (!options->stdin_path)
+        return 0;
+    int r = read_path(options->stdin_path, &job->stdin_bytes, err);
+    if (r == -ENOSPC)
+        return err_set(err, -EFBIG, "--stdin: more than %d bytes", JOB_BYTES_MAX);
+    if (r < 0)
+        return err_wrap(err, "--stdin");
+    job->has_stdin = true;
+    return 0;
+}
+
+int
+run_input_read_rest(const struct run_options *options, const struct policy *policy,
+                    struct job *job, struct err *err)
+{
+    int r = 0;
+    uint64_t left_bytes = policy->disk_bytes;
+    for (size_t i = 0; r == 0 && i < options->files_n; i++)
+        r = add_file(options->files[i], &left_bytes, job, err);
+    for (size_t i = 0; r == 0 && i < options->args_n; i++)
+        r = job_add_arg(job, options->args[i], err);
+    if (r == 0)
+        r = read_stdin(options, job, err);
+    job->collect = options->out_dir != NULL;
+    return r;
+}

@@ -1,0 +1,16 @@
+/* From the words of the command line to a job: reads the code, the files and stdin. */
+#pragma once
+
+#include "base/attr.h"
+#include "base/err.h"
+#include "door/run_options.h"
+#include "job/job.h"
+#include "policy/policy.h"
+
+/* -EFBIG: the code is longer than the policy takes, which is a verdict on the code and no
+ * mistake on the command line. */
+int run_input_read_code(const struct run_options *options, const struct policy *policy,
+                        struct job *job, struct err *err) MUST_USE;
+/* Files, arguments and stdin; the name of the script is known by then. */
+int run_input_read_rest(const struct run_options *options, const struct policy *policy,
+                        struct job *job, struct err *err) MUST_USE;

@@ -1,0 +1,39 @@
+/* What `adyton run` prints: the streams as they come, and how the run ended. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/attr.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/span.h"
+#include "door/run_options.h"
+#include "door/terminal.h"
+#include "job/outcome.h"
+
+/* One of our two streams, on its way out. */
+struct run_sink {
+    int fd;
+    bool is_terminal;
+    char last;   /* byte put in last: whether a line of ours may begin */
+    int failure; /* negative errno of a write; nothing is written after it */
+    struct terminal terminal;
+    struct buf pending;
+};
+
+struct run_output {
+    struct run_sink out, err;
+};
+
+void run_output_init(struct run_output *output);
+void run_output_done(struct run_output *output);
+
+/* For run_request.on_output; the context is a struct run_output. Never waits for a
+ * reader. */
+void run_output_stream(void *context, int stream, struct span bytes);
+/* Prints all that is left: what was kept back of the streams, the tails, the ending. */
+int run_output_finish(struct run_output *output, const struct run_options *options,
+                      const struct outcome *outcome, struct err *err) MUST_USE;
+/* The outcome as one JSON document on stdout. */
+int run_output_json(struct run_output *output, const struct run_options *options,
+                    const struct outcome *outcome, struct err *err) MUST_USE;
