@@ -94,6 +94,8 @@ class Groups:
     leaf: adyton makes its cells' groups beside it. What else appears beside it is a leftover.
     """
 
+    shared = False
+
     def __init__(self, name, uid=0):
         self.folders = []
         for point, own, unified in _hierarchies():
@@ -141,6 +143,25 @@ class Groups:
                             break
                         time.sleep(0.02)
         self.folders = []
+
+
+class OwnGroups:
+    """Our own groups as they are, which other programs may share: nothing is moved or made."""
+
+    shared = True
+
+    def __init__(self):
+        self.folders = [folder for _, folder, _ in _hierarchies()]
+
+    def join(self):
+        pass
+
+    def strangers(self):
+        return [os.path.join(folder, name) for folder in self.folders
+                for name in os.listdir(folder) if name.startswith("adyton")]
+
+    def remove(self):
+        pass
 
 
 def _kill_members(path):

@@ -93,18 +93,22 @@ class Watch:
         return {
             "process": set(descendants().values()),
             "mount": _mounts(),
-            "control group": {path for i in self.identities if i.groups
-                              for path in i.groups.strangers()},
+            "control group": self._groups(shared=False),
+            "group in our own": self._groups(shared=True),
             "file": _named_files(folders),
             "private file": private,
             "descriptor": _descriptors(),
         }
 
+    def _groups(self, shared):
+        return {path for i in self.identities if i.groups and i.groups.shared == shared
+                for path in i.groups.strangers()}
+
     def leftovers(self, patience=0.0):
         """Sentences, one a leftover. `patience`: seconds that the kernel may take to end what
         nobody waits for; what is only ours to make is not waited for beyond that."""
         reap_orphans()
-        shared = ("mount", "file")
+        shared = ("mount", "file", "group in our own")
         started = time.monotonic()
         while True:
             now = self._look()

@@ -17,8 +17,8 @@ from tap import Tap  # noqa: E402
 
 FAKE = r'''#!/usr/bin/python3
 import json, os, signal, subprocess, sys
-source = sys.argv[-1]
-run = subprocess.Popen(["/usr/bin/python3", source], stdin=subprocess.DEVNULL, cwd=os.environ["TMPDIR"],
+words = sys.argv[-2:] if "-c" in sys.argv else sys.argv[-1:]
+run = subprocess.Popen(["/usr/bin/python3", *words], stdin=subprocess.DEVNULL, cwd=os.environ["TMPDIR"],
                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 out, err = run.communicate()
 code = run.returncode
@@ -42,7 +42,7 @@ WANTED = {
     31: "stdout must not have 'ESCAPED'", 35: "stdout must not have 'ESCAPED'",
     38: "stdout must not have 'ESCAPED'", 41: "stdout must not have 'ESCAPED'",
     42: "signals reach", 55: "stdout must not have 'ESCAPED'",
-    62: "the host's listener was reached", 64: "stdout must not have 'LEAK'",
+    62: "a service of the host was reached", 64: "stdout must not have 'LEAK'",
     67: "second run", 74: "left behind: process", 96: None, 108: None, 112: None,
     114: None, 115: None, 121: None,
 }
