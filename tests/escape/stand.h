@@ -1,0 +1,25 @@
+/* One verb under one layer of the jail and no other. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "expect.h"
+#include "jail/jail.h"
+
+struct stand {
+    struct policy policy, unscoped; /* the default profile; the same in landlock isolation */
+    struct image image;
+    struct jail_plan plan, landlock; /* of the two policies */
+    pid_t target;                    /* who is attacked: host_hold's process */
+};
+
+enum { ANSWER_BYTES = 32 };
+
+/* Plans for the default profile; `folder` is world-readable and empty. */
+int stand_init(struct stand *stand, const char *folder, struct err *err) MUST_USE;
+
+/* The verb's answer ("ok", an errno's or a signal's name, "ended") with `layer` alone applied,
+ * or with none when it is 0. The error, when the layer itself could not be applied. */
+int stand_try(const struct stand *stand, const struct verb *verb, unsigned layer,
+              char answer[ANSWER_BYTES], struct err *err) MUST_USE;
