@@ -19,6 +19,7 @@ import time
 TEST_UID = 64999      # an ordinary user without an account: adyton must need none
 CONTROL_UID = 64998   # who runs the positive controls
 CANARY = "/var/lib/sbx-canary"
+LEAF = "/supervisor"   # a name that adyton knows: it has stepped down already
 V1_CONTROLLERS = ("memory", "pids", "cpuacct", "cpu")
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -88,10 +89,11 @@ def _offers(folder):
 
 
 class Groups:
-    """A private group in every hierarchy, with a `leaf` in which adyton is started.
+    """A private group in every hierarchy, with a LEAF in which adyton is started.
 
     A group of v2 that holds processes may not hand controllers to groups below it, hence the
-    leaf: adyton makes its cells' groups beside it. What else appears beside it is a leftover.
+    leaf: there adyton makes its cells' groups beside it, in v1 beneath it. Whatever else is
+    found in the private group is a leftover.
     """
 
     shared = False
@@ -104,7 +106,7 @@ class Groups:
             if base is None:
                 continue
             folder = os.path.join(base, "%s-%d" % (name, os.getpid()))
-            for path in (folder, folder + "/leaf"):
+            for path in (folder, folder + LEAF):
                 os.mkdir(path, 0o755)
                 self._hand_over(path, uid)
             self.folders.append(folder)
@@ -119,14 +121,14 @@ class Groups:
     def join(self):
         """Moves the calling process into every leaf; for a child, before it drops privilege."""
         for folder in self.folders:
-            _write(folder + "/leaf/cgroup.procs", str(os.getpid()))
+            _write(folder + LEAF + "/cgroup.procs", str(os.getpid()))
 
     def strangers(self):
-        """Groups beside the leaves: whatever adyton made there and did not remove."""
+        """Groups other than the leaves: whatever adyton made there and did not remove."""
         found = []
         for folder in self.folders:
             for path, _, _ in os.walk(folder):
-                if path not in (folder, folder + "/leaf"):
+                if path not in (folder, folder + LEAF):
                     found.append(path)
         return found
 
@@ -157,8 +159,10 @@ class OwnGroups:
         pass
 
     def strangers(self):
-        return [os.path.join(folder, name) for folder in self.folders
-                for name in os.listdir(folder) if name.startswith("adyton")]
+        # At the top of v2 the folder `adyton` is kept; the groups in it are not.
+        places = self.folders + [folder + "/adyton" for folder in self.folders]
+        return [os.path.join(place, name) for place in places if os.path.isdir(place)
+                for name in os.listdir(place) if name.startswith("adyton-")]
 
     def remove(self):
         pass
