@@ -25,11 +25,14 @@ static const struct unit time_units[] = {
 
 enum { FRACTION_DIGITS_MAX = 6 };
 
+/* Sizes in any case; times exactly: 256M of time is a slip, not 256 minutes. */
 static const struct unit *
 find_unit(struct span name, const struct unit *units, size_t n)
 {
+    int (*compare)(const char *, const char *, size_t) =
+        units == byte_units ? strncasecmp : strncmp;
     for (size_t i = 0; i < n; i++)
-        if (strlen(units[i].name) == name.n && strncasecmp(units[i].name, name.p, name.n) == 0)
+        if (strlen(units[i].name) == name.n && compare(units[i].name, name.p, name.n) == 0)
             return &units[i];
     return NULL;
 }

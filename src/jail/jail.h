@@ -65,7 +65,7 @@ int jail_seal(const struct seal *seal, int *ret_notify_fd, struct err *err) MUST
 struct jail_plan {
     const struct policy *policy; /* borrowed */
     const struct image *image;   /* borrowed */
-    char guest_dir[JAIL_PATH_BYTES];   /* on the host: holds the guest extension */
+    char guest_file[JAIL_PATH_BYTES];  /* on the host: the guest extension */
     char scratch_dir[JAIL_PATH_BYTES]; /* landlock isolation: the private folder; else "" */
     bool as_root;      /* a uid of its own, and supplementary groups are dropped */
     int landlock_abi;
@@ -77,7 +77,7 @@ struct jail_plan {
 /* Resolves policy and image into a plan. A layer that the policy needs and this kernel lacks is
  * an error that says how to mend it. pids_by_kernel: a pids cgroup counts, no rlimit is needed. */
 int jail_plan_build(const struct policy *policy, const struct image *image,
-                    const char *guest_dir, bool pids_by_kernel, struct jail_plan *ret,
+                    const char *guest_file, bool pids_by_kernel, struct jail_plan *ret,
                     struct err *err) MUST_USE;
 /* Compiles the interpreter's filter: 1.6 ms, which the supervisor spends while the new
  * interpreter starts. Without it plan->seal is refused by the guest (fail closed). */
@@ -126,8 +126,8 @@ extern const size_t jail_enter_steps_n;
 /* In the cloned child: maps are written and the cgroup is joined already. */
 int jail_enter(const struct jail_plan *plan, struct jail_entered *ret, struct err *err) MUST_USE;
 
-/* Where the guest folder and the scratch folder are, as the cell sees them. */
-const char *jail_guest_dir(const struct jail_plan *plan);
+/* Where the guest extension and the private folder are, as the cell sees them. */
+const char *jail_guest_file(const struct jail_plan *plan);
 const char *jail_tmp_dir(const struct jail_plan *plan);
 
 /* --- mounts.c: the steps that build the cell's tree --- */

@@ -96,7 +96,7 @@ allow_all(const struct jail_plan *plan, const struct ruleset *rules, struct err 
     if (r == 0)
         r = allow_devices(rules, err);
     if (r == 0)
-        r = allow(rules, jail_guest_dir(plan), READ_RIGHTS, true, err);
+        r = allow(rules, jail_guest_file(plan), READ_RIGHTS, true, err);
     /* The whole root is the cell's own: one rule reads it, image rules only add execution. */
     if (r == 0 && namespaces)
         r = allow(rules, "/", READ_RIGHTS, true, err);

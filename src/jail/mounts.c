@@ -56,7 +56,7 @@ mounts_sources(struct enter_run *run, struct err *err)
         r = add_source(run, path, path, files, err);
     }
     if (r == 0)
-        r = add_source(run, plan->guest_dir, jail_guest_dir(plan), files, err);
+        r = add_source(run, plan->guest_file, jail_guest_file(plan), files, err);
     for (size_t i = 0; i < JAIL_DEVICES && r == 0; i++)
         r = add_source(run, devices[i], devices[i], nodes, err);
     return r;

@@ -82,7 +82,7 @@ copy_path(char *to, size_t n, const char *from, const char *what, struct err *er
 }
 
 int
-jail_plan_build(const struct policy *policy, const struct image *image, const char *guest_dir,
+jail_plan_build(const struct policy *policy, const struct image *image, const char *guest_file,
                 bool pids_by_kernel, struct jail_plan *ret, struct err *err)
 {
     struct jail_plan *plan = ret;
@@ -91,7 +91,7 @@ jail_plan_build(const struct policy *policy, const struct image *image, const ch
     plan->image = image;
     plan->as_root = geteuid() == 0;
     plan->seal.landlock_fd = plan->init_seal.landlock_fd = -1;
-    int r = copy_path(plan->guest_dir, sizeof(plan->guest_dir), guest_dir, "guest folder", err);
+    int r = copy_path(plan->guest_file, sizeof(plan->guest_file), guest_file, "guest", err);
     if (r < 0)
         return r;
     r = plan_landlock(plan, err);
@@ -121,9 +121,9 @@ jail_clone_flags(const struct jail_plan *plan)
 }
 
 const char *
-jail_guest_dir(const struct jail_plan *plan)
+jail_guest_file(const struct jail_plan *plan)
 {
-    return plan->policy->isolation == ISOLATION_NAMESPACES ? "/run/adyton" : plan->guest_dir;
+    return plan->policy->isolation == ISOLATION_NAMESPACES ? "/run/adyton/_adyton.abi3.so" : plan->guest_file;
 }
 
 const char *

@@ -1,0 +1,52 @@
+/*
+ * What the supervisor and the guest say to each other: two messages over a SOCK_SEQPACKET pair,
+ * and one shared page range for claims. Plain data of one build: both ends come from it, and
+ * the version says so.
+ *
+ *   supervisor -> guest   struct guest_setup + the claims memory (SCM_RIGHTS)
+ *   guest -> supervisor   struct guest_ready + the seccomp listener (SCM_RIGHTS)
+ *
+ * After that no descriptor above 2 is open in the interpreter: what the guest has to say at the
+ * end (which exception it was) it writes into the claims memory, which the supervisor reads when
+ * the cell is dead. Everything in it is a claim: bounded, checked, unable to change a fact.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "jail/jail.h"
+
+enum {
+    GUEST_FD = 3,          /* the socket, in the interpreter */
+    GUEST_LANDLOCK_FD = 4, /* the ruleset that seal.landlock_fd names */
+    GUEST_MAGIC = 0x61647974,
+    GUEST_VERSION = 1,
+    CLAIM_NAME_BYTES = 128,
+    CLAIM_VALUE_BYTES = 1024,
+    CLAIM_TRACEBACK_BYTES = 64 * 1024,
+};
+
+struct guest_setup {
+    uint32_t magic;
+    uint32_t version;
+    struct seal seal;
+};
+
+struct guest_ready {
+    uint32_t magic;
+    struct err err; /* code 0: sealed, the code runs from now on */
+};
+
+enum claim_kind { CLAIM_NONE, CLAIM_EXCEPTION, CLAIM_EXIT };
+
+struct claims {
+    uint32_t magic;
+    uint32_t kind; /* enum claim_kind; written last */
+    int32_t line;  /* of the submitted file; 0: unknown */
+    int32_t os_error; /* errno of an OSError; 0: it was none */
+    uint32_t name_n, value_n, traceback_n;
+    char name[CLAIM_NAME_BYTES];
+    char value[CLAIM_VALUE_BYTES];
+    char traceback[CLAIM_TRACEBACK_BYTES];
+};
