@@ -91,16 +91,29 @@ apply_rlimits(const struct stand *stand, int *ret_notify, struct err *err)
     return step("rlimits", &stand->plan.seal, ret_notify, err);
 }
 
+static int
+apply_all(const struct stand *stand, int *ret_notify, struct err *err)
+{
+    struct jail_entered entered;
+    int r = jail_enter(&stand->plan, &entered, err);
+    if (r < 0)
+        return r;
+    struct seal seal = stand->plan.seal;
+    seal.landlock_fd = entered.landlock_fd;
+    return jail_seal(&seal, ret_notify, err);
+}
+
 static const struct {
     unsigned layer;
     int (*apply)(const struct stand *stand, int *ret_notify, struct err *err);
 } layers[] = {
-    {0, apply_nothing},
+    {LAYER_NONE, apply_nothing},
     {LAYER_SECCOMP, apply_seccomp},
     {LAYER_NAMESPACES, apply_namespaces},
     {LAYER_LANDLOCK, apply_landlock},
     {LAYER_CAPABILITIES, apply_capabilities},
     {LAYER_RLIMITS, apply_rlimits},
+    {LAYER_ALL, apply_all},
 };
 
 static int
@@ -148,7 +161,7 @@ write_map(pid_t pid, const char *name, uid_t outside)
 static pid_t
 fork_subject(const struct stand *stand, unsigned layer, struct err *err)
 {
-    if (layer != LAYER_NAMESPACES)
+    if (layer != LAYER_NAMESPACES && layer != LAYER_ALL)
         return fork();
     int go[2];
     if (pipe2(go, O_CLOEXEC) < 0)

@@ -14,12 +14,16 @@ struct stand {
     pid_t target;                    /* who is attacked: host_hold's process */
 };
 
-enum { ANSWER_BYTES = 32 };
+enum {
+    ANSWER_BYTES = 32,
+    LAYER_NONE = 0,
+    LAYER_ALL = 1 << LAYERS, /* the whole jail, entered and sealed in its own order */
+};
 
 /* Plans for the default profile; `folder` is world-readable and empty. */
 int stand_init(struct stand *stand, const char *folder, struct err *err) MUST_USE;
 
 /* The verb's answer ("ok", an errno's or a signal's name, "ended") with `layer` alone applied,
- * or with none when it is 0. The error, when the layer itself could not be applied. */
+ * or LAYER_NONE, or LAYER_ALL. The error, when the layer itself could not be applied. */
 int stand_try(const struct stand *stand, const struct verb *verb, unsigned layer,
               char answer[ANSWER_BYTES], struct err *err) MUST_USE;

@@ -232,13 +232,15 @@ run_landlock_relax(const struct verb *verb, pid_t target)
 /* What runs when an execve is let through must end at once and say nothing. */
 static const char *const quiet[] = {"adyton-escape", "--nothing", NULL};
 
+/* A program, or, where none can be read, what no loader takes: the kernel then says ENOEXEC. */
 static int
-copy_self(int to)
+write_program(int to)
 {
+    static const char nonsense[] = "neither ELF nor a script\n";
     char block[16384];
     int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     if (from < 0)
-        return -errno;
+        return write(to, nonsense, sizeof(nonsense)) < 0 ? -errno : 0;
     for (;;) {
         ssize_t n = read(from, block, sizeof(block));
         if (n <= 0)
@@ -262,7 +264,7 @@ run_exec_memfd(const struct verb *verb, pid_t target)
     int fd = (int)syscall(SYS_memfd_create, "adyton", MFD_CLOEXEC);
     if (fd < 0)
         return -errno;
-    int r = copy_self(fd);
+    int r = write_program(fd);
     if (r < 0)
         return r;
     return result(syscall(SYS_execveat, fd, "", quiet, quiet + 2, AT_EMPTY_PATH));
@@ -276,7 +278,7 @@ run_exec_tmp(const struct verb *verb, pid_t target)
     int fd = probe_temp(name);
     if (fd < 0)
         return fd;
-    int r = copy_self(fd);
+    int r = write_program(fd);
     int c = fchmod(fd, 0700);
     close(fd);
     if (r < 0 || c < 0) {

@@ -1,0 +1,16 @@
+"""Runs in the cell: `inside.py FOLDER HOW VERB…` tries each verb by FOLDER/probe.so and prints
+one JSON line for each. HOW is probe_run, or probe_run_here where the cell may not fork."""
+
+import ctypes
+import sys
+
+TEXT_BYTES = 256
+
+folder, how, *verbs = sys.argv[1:]
+attempt = getattr(ctypes.CDLL(folder + "/probe.so"), how)
+text = ctypes.create_string_buffer(TEXT_BYTES)
+for verb in verbs:
+    if attempt(verb.encode(), text, TEXT_BYTES) != 0:
+        sys.exit("no verb " + verb)
+    print(text.value.decode(), flush=True)
+print('"survived"')
