@@ -503,6 +503,25 @@ test_json_values(void **state)
     outcome_done(&o);
 }
 
+/* A field filled to its last byte does not run on into the next one. */
+static void
+test_json_fields_without_terminator(void **state)
+{
+    (void)state;
+    struct outcome o;
+    outcome_init(&o);
+    memset(o.interpreter, 'i', sizeof(o.interpreter));
+    memset(o.isolation_name, 'n', sizeof(o.isolation_name));
+    json_t *doc = document(&o, 0);
+    json_t *engine = json_object_get(doc, "engine");
+    assert_int_equal(json_string_length(json_object_get(engine, "interpreter")),
+                     sizeof(o.interpreter));
+    assert_int_equal(json_string_length(json_object_get(engine, "isolation")),
+                     sizeof(o.isolation_name));
+    json_decref(doc);
+    outcome_done(&o);
+}
+
 static void
 test_json_layout(void **state)
 {
@@ -653,6 +672,7 @@ main(void)
         cmocka_unit_test(test_stream_text_into_a_small_buffer),
         cmocka_unit_test(test_json_keys_and_order),
         cmocka_unit_test(test_json_values),
+        cmocka_unit_test(test_json_fields_without_terminator),
         cmocka_unit_test(test_json_layout),
         cmocka_unit_test(test_json_over_hostile_bytes),
         cmocka_unit_test(test_json_base64_and_paths),
