@@ -1,9 +1,9 @@
 """The attack probe in real cells: `escape.py ADYTON FOLDER [--as root,user]`. Prints TAP.
 
-ADYTON is the program or the folder that holds it, FOLDER the one that holds probe and probe.so.
-The rows (`probe --table`) say what each verb must meet and which layer must be the one; they are
-kept in expect_rows.c. First every verb is tried outside: what is refused there as well proves
-nothing, and is either named and skipped, for the reason that its row gives, or a failure.
+ADYTON is the program or the folder that holds it; FOLDER holds probe and probe.so. The rows
+(`probe --table`) say what each verb must meet and which layer must be the one; they are
+kept in expect_rows.c. First every verb is tried outside: what is refused there as well proves nothing,
+and is either named and skipped, for the reason that its row gives, or a failure.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "harness"))
@@ -25,10 +26,27 @@ from tap import Tap  # noqa: E402
 # What any layer may answer with when it keeps something out of reach.
 REFUSALS = {"EPERM", "EACCES", "ENOSYS", "ESRCH", "ENOENT", "EROFS", "EXDEV", "ENXIO",
             "ECONNREFUSED", "ENETUNREACH", "EMFILE", "EFBIG", "ENOMEM"}
-IN_TABLE = ("refused", "quiet", "unknown")   # decided by an errno of the system call table
-POLICY = "extends: %s\nvalidation: off\ntimeout: 30s\ncpu_time: 30s\nread_paths: [%s]\n"
+IN_TABLE = ("refused", "quiet", "unknown")   # by an errno of its own
+POLICY = """extends: %s
+validation: off
+timeout: 30s
+cpu_time: 30s
+read_paths: [%s, %s]
+"""
+SHARED = "/var/tmp/adyton-escape-shared"   # HOST_SHARED of probe.h
 SURVIVED = '"survived"'
 CONTROL_SECONDS = 120
+
+
+@contextlib.contextmanager
+def visible():
+    """A folder that everyone can read and a cell can show: its /tmp is its own."""
+    path = tempfile.mkdtemp(prefix="escape-", dir="/var/tmp")
+    os.chmod(path, 0o755)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 class Probe:
@@ -50,7 +68,7 @@ class Probe:
     def policy(self, base, name, extends, more=""):
         path = os.path.join(base, name + ".yaml")
         with open(path, "w") as file:
-            file.write(POLICY % (extends, self.folder) + more)
+            file.write(POLICY % (extends, self.folder, SHARED) + more)
         os.chmod(path, 0o644)
         return path
 
@@ -75,7 +93,8 @@ def answer_of(line):
 
 
 def aimed(rows, target):
-    return ["%s=%d" % (row["verb"], target) if row["aimed"] else row["verb"] for row in rows]
+    return ["%s=%d" % (row["verb"], target) if row["aimed"] else row["verb"]
+            for row in rows]
 
 
 def answers_in(text):
@@ -88,7 +107,7 @@ def answers_in(text):
     return found
 
 
-# Outside ------------------------------------------------------------------------------------
+# Outside ----------------------------------------------------------------------
 
 def control_verdict(row, answer):
     """(problems, reason to skip) of an attempt that no cell held."""
@@ -96,8 +115,8 @@ def control_verdict(row, answer):
         return ["the probe did not answer"], None
     if answer == "ENOSYS":
         return [], "this kernel has no such call, or not here"
-    refused = answer in row["answers"] or (row["decision"] == "passes" and answer in REFUSALS)
-    if not refused:
+    hidden = row["decision"] == "passes" and answer in REFUSALS
+    if answer not in row["answers"] and not hidden:
         return [], None
     if row["control"]:
         return [], "%s outside as well: %s" % (answer, row["control"])
@@ -115,10 +134,11 @@ def run_controls(tap, probe, identity):
             continue    # allowed inside as well: there is no refusal to doubt
         answer = answers.get(row["verb"])
         problems, skip = control_verdict(row, answer)
-        tap.point("outside: %s reaches the kernel: %s" % (row["verb"], answer), problems, skip)
+        tap.point("outside: %s reaches the kernel: %s" % (row["verb"], answer),
+                  problems, skip)
 
 
-# Inside -------------------------------------------------------------------------------------
+# Inside -----------------------------------------------------------------------
 
 class Runner:
     """Runs verbs in a cell as one identity."""
@@ -128,8 +148,9 @@ class Runner:
         self.target = target
 
     def run(self, policy, rows, how="probe_run"):
-        return cell.run(self.program, self.identity, ["--policy", policy], self.probe.source,
-                        arguments=[self.probe.folder, how] + aimed(rows, self.target))
+        words = [self.probe.folder, how] + aimed(rows, self.target)
+        return cell.run(self.program, self.identity, ["--policy", policy],
+                        self.probe.source, arguments=words)
 
 
 def incidents_of(result, call):
@@ -171,10 +192,11 @@ def families(rows):
 
 
 def run_refused(tap, runner, label, policy, rows, judge, how="probe_run"):
-    """One run for each family of verbs that do not end the cell, one point for each verb."""
+    """Verbs that do not end the cell: one run for a family, one point for a verb."""
     for family, members in families(rows).items():
         result = runner.run(policy, members, how)
-        tap.point("%s: the run of the family %s" % (label, family), batch_problems(result))
+        tap.point("%s: the run of the family %s" % (label, family),
+                  batch_problems(result))
         answers = answers_in(result.stdout)
         for row in members:
             answer = answers.get(row["verb"])
@@ -242,7 +264,7 @@ def run_identity(tap, probe, program, base, identity):
     with probe.held(identity) as target:
         runner = Runner(probe, program, identity, target)
         run_refused(tap, runner, identity.label, full, lasting, judge_full)
-        # No fork there, so the interpreter tries for itself what changes nothing when refused.
+        # No fork there: the interpreter itself tries what changes nothing when refused.
         run_refused(tap, runner, identity.label + ", strict", strict,
                     [r for r in probe.rows if r["decision"] in IN_TABLE], judge_full,
                     "probe_run_here")
@@ -263,7 +285,7 @@ def main():
     options = parser.parse_args()
     host.become_subreaper()
     tap = Tap()
-    with host.scratch() as base:
+    with visible() as base:
         probe = Probe(options.folder, base)
         program = host.install(options.adyton, base)
         made = []
@@ -272,7 +294,8 @@ def main():
                 made.append(host.as_root(base))
                 run_controls(tap, probe, made[0])
             else:
-                tap.point("outside: the controls", skip="only root has what a cell takes away")
+                tap.point("outside: the controls",
+                          skip="only root has what a cell takes away")
             if "user" in options.who:
                 made.append(host.as_user(base))
             for identity in made:

@@ -8,17 +8,17 @@ static const struct {
     const char *name;
     const char *answers; /* what it implies; NULL: the row must say */
 } decisions[DECISIONS] = {
-    [PASSES] = {"passes", NULL},      [REFUSED] = {"refused", "EPERM"},
-    [QUIET] = {"quiet", "EPERM"},     [UNKNOWN] = {"unknown", "ENOSYS"},
-    [ENDED] = {"ended", ""},          [KILLED] = {"killed", "SIGSYS"},
+    [PASSES] = {"passes", NULL},  [REFUSED] = {"refused", "EPERM"},
+    [QUIET] = {"quiet", "EPERM"}, [UNKNOWN] = {"unknown", "ENOSYS"},
+    [ENDED] = {"ended", ""},      [KILLED] = {"killed", "SIGSYS"},
 };
 
 static const struct {
     unsigned layer;
     const char *name;
 } layers[LAYERS] = {
-    {LAYER_SECCOMP, "seccomp"},           {LAYER_NAMESPACES, "namespaces"},
-    {LAYER_LANDLOCK, "landlock"},         {LAYER_CAPABILITIES, "capabilities"},
+    {LAYER_SECCOMP, "seccomp"},   {LAYER_NAMESPACES, "namespaces"},
+    {LAYER_LANDLOCK, "landlock"}, {LAYER_CAPABILITIES, "capabilities"},
     {LAYER_RLIMITS, "rlimits"},
 };
 
@@ -124,8 +124,8 @@ static void
 print_row(const struct verb_family *family, const struct verb *verb,
           const struct expect *row)
 {
-    printf(" {\"verb\": \"%s\", \"family\": \"%s\", \"aimed\": %s", verb->name, family->name,
-           verb->aim != AIM_NONE ? "true" : "false");
+    printf(" {\"verb\": \"%s\", \"family\": \"%s\", \"aimed\": %s", verb->name,
+           family->name, verb->aim != AIM_NONE ? "true" : "false");
     print_text("tries", verb->tries);
     print_text("call", row->call);
     print_text("decision", decision_name(row->seccomp));

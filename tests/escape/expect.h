@@ -1,6 +1,6 @@
 /*
- * What a verb must meet inside a cell: the answer, and the layer that gives it. Data only; the
- * Python driver reads the same rows through `probe --table`.
+ * What a verb must meet inside a cell: the answer, and the layer that gives it. Data
+ * only; the Python driver reads the same rows through `probe --table`.
  */
 #pragma once
 
@@ -31,11 +31,13 @@ enum layer {
 enum { LAYERS = 5 };
 
 struct expect {
-    const char *verb; /* a name, or the beginning of several: "setns_*". The first row counts */
-    const char *call; /* how the act of the incident begins; NULL where none is recorded */
+    const char
+        *verb; /* a name, or the beginning of several: "setns_*". The first row counts */
+    const char
+        *call; /* how the act of the incident begins; NULL where none is recorded */
     enum decision seccomp;
-    const char *answers; /* accepted in the whole cell: "EACCES ENOENT", "ok"; NULL: what the
-                            decision implies */
+    const char *answers; /* accepted in the whole cell: "EACCES ENOENT", "ok"; NULL: what
+                            the decision implies */
     enum layer layer;    /* which must refuse it in the whole cell */
     unsigned alone;      /* which must refuse it with no other there */
     const char *control; /* why a root outside may be refused too; NULL: no reason */
@@ -53,6 +55,6 @@ const char *expect_answers(const struct expect *expect);
 const struct expect *expect_find(const char *verb);
 /* Whether `answer` ("ok", an errno's or a signal's name) is one that the row accepts. */
 bool expect_accepts(const struct expect *expect, const char *answer);
-/* All rows, joined to their verbs, as one JSON document on stdout. Returns 1 when a verb has no
- * row or a row no verb. */
+/* All rows, joined to their verbs, as one JSON document on stdout. Returns 1 when a verb
+ * has no row or a row no verb. */
 int expect_print(void);

@@ -1,7 +1,7 @@
 /*
- * The rows: what each verb meets in a cell of the default profile. Kept beside the system call
- * table of the jail on purpose and written apart from it: two people must be wrong in the same
- * way before a hole goes unseen.
+ * The rows: what each verb meets in a cell of the default profile. Kept beside the system
+ * call table of the jail on purpose and written apart from it: two people must be wrong
+ * in the same way before a hole goes unseen.
  */
 #include "expect.h"
 
@@ -138,6 +138,7 @@ const struct expect expects[] = {
     /* The host's files. */
     {"open_*", NULL, PASSES, HIDDEN, N, N | L, NULL},
     {"open_by_handle", "open_by_handle_at", ENDED, NULL, S, S | N | C, NULL},
+    {"write_shared*", NULL, PASSES, "EROFS EACCES", N, N | L, NULL},
     {"write_probe", NULL, PASSES, LOCKED, N, 0, NULL},
     {"write_*", NULL, PASSES, LOCKED, N, N | L, NULL},
     {"climb_*", NULL, PASSES, HIDDEN, N, N | L, NULL},
@@ -153,6 +154,7 @@ const struct expect expects[] = {
     {"target_status", NULL, PASSES, HIDDEN, N, N | L, NULL},
     {"target_*", NULL, PASSES, HIDDEN, N, N | L | C, NULL},
     {"own_memory", NULL, PASSES, "ok EACCES", LAYER_OWN, 0, NULL},
+    {"proc_*", NULL, PASSES, "ENOENT", N, N | L, NULL},
     {"kcore", NULL, PASSES, LOCKED, N, N | L | C, no_file},
     {"kmsg_proc", NULL, PASSES, LOCKED, N, N | L | C, no_file},
     {"kpageflags", NULL, PASSES, LOCKED, N, N | L, no_file},

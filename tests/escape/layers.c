@@ -1,8 +1,9 @@
 /*
- * Every layer on its own: what expect_rows.c says that it refuses alone, it must refuse with no
- * other there, and the same attempt with no layer at all must meet another answer. So no layer
- * is a passenger, and no point holds because the host would have refused anyway. All layers
- * together must give the row's own answer; with an interpreter in them that is escape.py. TAP.
+ * Every layer on its own: what expect_rows.c says that it refuses alone, it must refuse
+ * with no other there, and the same attempt with no layer at all must meet another
+ * answer. So no layer is a passenger, and no point holds because the host would have
+ * refused anyway. All layers together must give the row's own answer; with an interpreter
+ * in them that is escape.py. TAP.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,11 +24,12 @@ struct score {
     int points, failed, skipped;
 };
 
-/* What a layer other than seccomp may answer with: its row says it for the whole cell, where
- * another layer may speak first. */
+/* What a layer other than seccomp may answer with: its row says it for the whole cell,
+ * where another layer may speak first. */
 static const struct expect refusal = {
-    .answers = "EPERM EACCES ESRCH ENOENT EROFS EXDEV ENXIO ECONNREFUSED ENETUNREACH EMFILE "
-               "EFBIG",
+    .answers =
+        "EPERM EACCES ESRCH ENOENT EROFS EXDEV ENXIO ECONNREFUSED ENETUNREACH EMFILE "
+        "EFBIG",
 };
 
 static void

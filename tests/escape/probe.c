@@ -1,9 +1,10 @@
 /*
  * Runs one verb and says what came of it. Knows the verbs only as rows.
  *
- * The attempt is made in a forked child wherever that is allowed: it may be killed by a filter,
- * hang, or change the process that makes it. Nothing is allocated and no stdio stream is used,
- * because the parent is an interpreter whose state at the fork is not ours to know.
+ * The attempt is made in a forked child wherever that is allowed: it may be killed by a
+ * filter, hang, or change the process that makes it. Nothing is allocated and no stdio
+ * stream is used, because the parent is an interpreter whose state at the fork is not
+ * ours to know.
  */
 #include "probe.h"
 
@@ -57,7 +58,8 @@ int
 probe_temp(char name[PROBE_PATH_BYTES])
 {
     const char *folder = getenv("TMPDIR");
-    int n = snprintf(name, PROBE_PATH_BYTES, "%s/adyton-probe-XXXXXX", folder ? folder : "/tmp");
+    int n = snprintf(name, PROBE_PATH_BYTES, "%s/adyton-probe-XXXXXX",
+                     folder ? folder : "/tmp");
     if (n >= PROBE_PATH_BYTES)
         return -ENAMETOOLONG;
     int fd = mkostemp(name, O_CLOEXEC);
@@ -71,12 +73,13 @@ attempt(const struct verb *verb, pid_t target)
 }
 
 static int
-print_result(const char *verb, const char *result, const char *name, long value, char *text,
-             size_t n)
+print_result(const char *verb, const char *result, const char *name, long value,
+             char *text, size_t n)
 {
     int w = snprintf(
-        text, n, "{\"verb\": \"%s\", \"result\": \"%s\", \"errno\": \"%s\", \"value\": %ld}",
-        verb, result, name ? name : "?", value);
+        text, n,
+        "{\"verb\": \"%s\", \"result\": \"%s\", \"errno\": \"%s\", \"value\": %ld}", verb,
+        result, name ? name : "?", value);
     return w < 0 || (size_t)w >= n ? -1 : 0;
 }
 
@@ -109,8 +112,9 @@ child(const struct verb *verb, pid_t target, int out)
     _exit(w == (ssize_t)sizeof(value) ? 0 : 125);
 }
 
-/* True when the child sent a value. The alarm ends a child that hangs; the wait here is longer
- * and only for one that stopped itself or left the alarm behind by executing a program. */
+/* True when the child sent a value. The alarm ends a child that hangs; the wait here is
+ * longer and only for one that stopped itself or left the alarm behind by executing a
+ * program. */
 static bool
 child_value(int in, pid_t pid, long *ret_value)
 {

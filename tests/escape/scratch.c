@@ -1,6 +1,6 @@
 /*
- * The two halves of a control: a place where an attempt that nothing stops does no harm, and
- * the things of a host that an attempt from inside a cell must not reach.
+ * The two halves of a control: a place where an attempt that nothing stops does no harm,
+ * and the things of a host that an attempt from inside a cell must not reach.
  */
 #include "scratch.h"
 
@@ -97,6 +97,20 @@ hold_file(void)
 }
 
 static int
+hold_shared(void)
+{
+    if (mkdir(HOST_SHARED, 0777) < 0 && errno != EEXIST)
+        return -errno;
+    if (chmod(HOST_SHARED, 0777) < 0)
+        return -errno;
+    int fd = open(HOST_SHARED "/file", O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd < 0 || fchmod(fd, 0666) < 0)
+        return -errno;
+    close(fd);
+    return 0;
+}
+
+static int
 hold_shared_memory(void)
 {
     return shmget(HOST_KEY, 1, IPC_CREAT | 0666) < 0 ? -errno : 0;
@@ -130,6 +144,8 @@ release(void)
     mq_unlink("/" HOST_QUEUE);
     unlink(HOST_SOCKET);
     unlink(HOST_FILE);
+    unlink(HOST_SHARED "/file");
+    rmdir(HOST_SHARED);
 }
 
 static const struct {
@@ -141,6 +157,7 @@ static const struct {
     {"a unix socket", hold_socket},
     {"a port", hold_port},
     {"a file", hold_file},
+    {"a folder", hold_shared},
     {"shared memory", hold_shared_memory},
     {"a semaphore", hold_semaphore},
     {"a message queue", hold_messages},

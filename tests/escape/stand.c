@@ -1,7 +1,7 @@
 /*
- * Applies one layer alone and tries one verb under it. Three processes: the caller; the warden,
- * in scratch namespaces, which answers the filter's notifications as a supervisor would; and the
- * subject, which applies the layer to itself and makes the attempt.
+ * Applies one layer alone and tries one verb under it. Three processes: the caller; the
+ * warden, in scratch namespaces, which answers the filter's notifications as a supervisor
+ * would; and the subject, which applies the layer to itself and makes the attempt.
  */
 #include "stand.h"
 
@@ -27,7 +27,8 @@
 
 enum { WARDEN_MS = 10000 };
 
-/* From the subject: what came of it. The first message of a filtered one is its listener. */
+/* From the subject: what came of it. The first message of a filtered one is its listener.
+ */
 struct report {
     struct err err;
     char text[PROBE_TEXT_BYTES];
@@ -156,8 +157,8 @@ write_map(pid_t pid, const char *name, uid_t outside)
     return file_write(AT_FDCWD, path, line);
 }
 
-/* A plain fork, but for namespaces: there the jail's own flags, and the maps that a supervisor
- * writes before it lets the child go on. */
+/* A plain fork, but for namespaces: there the jail's own flags, and the maps that a
+ * supervisor writes before it lets the child go on. */
 static pid_t
 fork_subject(const struct stand *stand, unsigned layer, struct err *err)
 {
@@ -201,14 +202,15 @@ answer_notification(const struct stand *stand, int notify)
     memcpy(arguments, call.data.args, sizeof(arguments));
     const struct syscall_row *row =
         jail_syscall_row(stand->plan.when, call.data.nr, arguments);
-    struct seccomp_notif_resp answer = {.id = call.id, .error = row ? -row->error : -ENOSYS};
+    struct seccomp_notif_resp answer = {.id = call.id,
+                                        .error = row ? -row->error : -ENOSYS};
     ioctl(notify, SECCOMP_IOCTL_NOTIF_SEND, &answer);
     return row && row->verdict == CALL_END;
 }
 
 static int
-await_report(const struct stand *stand, int subject_fd, struct report *ret, bool *ret_ended,
-             struct err *err)
+await_report(const struct stand *stand, int subject_fd, struct report *ret,
+             bool *ret_ended, struct err *err)
 {
     AUTO_CLOSE int notify = -1;
     for (;;) {
@@ -330,12 +332,15 @@ stand_init(struct stand *stand, const char *folder, struct err *err)
         r = interpreter_find(NULL, false, &stand->image, err);
     if (r < 0)
         return r;
+    stand->policy.read_paths.items[0] = strdup(HOST_SHARED);
+    stand->policy.read_paths.n = stand->policy.read_paths.items[0] ? 1 : 0;
     stand->unscoped.isolation = ISOLATION_LANDLOCK;
     r = plan(&stand->policy, stand, folder, &stand->plan, err);
     if (r == 0)
         r = plan(&stand->unscoped, stand, folder, &stand->landlock, err);
     if (r < 0)
         return r;
-    snprintf(stand->landlock.scratch_dir, sizeof(stand->landlock.scratch_dir), "%s", folder);
+    snprintf(stand->landlock.scratch_dir, sizeof(stand->landlock.scratch_dir), "%s",
+             folder);
     return 0;
 }

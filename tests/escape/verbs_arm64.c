@@ -1,5 +1,5 @@
-/* Verbs that only arm64 has. Its second door, 32-bit code, needs a program of that kind, which
- * execve refuses; what is left is the one machine call. */
+/* Verbs that only arm64 has. Its second door, 32-bit code, needs a program of that kind,
+ * which execve refuses; what is left is the one machine call. */
 #include "probe.h"
 
 #include <sys/syscall.h>

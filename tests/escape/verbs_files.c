@@ -1,7 +1,7 @@
 /*
- * Verbs against files: the host's, the kernel's, devices, and descriptors that could be more
- * than they look. Opening is the whole attempt; nothing is written but in /tmp and in the
- * process's own memory.
+ * Verbs against files: the host's, the kernel's, devices, and descriptors that could be
+ * more than they look. Opening is the whole attempt; nothing is written but in /tmp and
+ * in the process's own memory.
  */
 #include "probe.h"
 
@@ -216,7 +216,8 @@ run_library(const struct verb *verb, pid_t target)
     return result(open(info.dli_fname, O_WRONLY | O_CLOEXEC));
 }
 
-/* The terminal that the parent may have had; a new session is how one asks for another. */
+/* The terminal that the parent may have had; a new session is how one asks for another.
+ */
 static long
 run_terminal(const struct verb *verb, pid_t target)
 {
@@ -227,9 +228,9 @@ run_terminal(const struct verb *verb, pid_t target)
 static const struct open_how how = {.flags = O_RDONLY | O_CLOEXEC};
 
 #define UP "../../../../../../../.."
-#define OPEN(path, flags)                                                                    \
+#define OPEN(path, flags)                                                                \
     .number = SYS_openat, .args = {AT_FDCWD, (long)(path), (flags) | O_CLOEXEC, 0600}
-#define TARGET(name, flags)                                                                  \
+#define TARGET(name, flags)                                                              \
     .run = run_proc_target, .args = {(long)(name), flags}, .aim = AIM_OWN
 #define IOCTL(request) .run = run_ioctl, .args = {request}
 #define FOLDER         O_RDONLY | O_DIRECTORY
@@ -247,9 +248,14 @@ const struct verb verbs_files[] = {
     {"write_usr", "a new file in /usr", OPEN("/usr", O_WRONLY | O_TMPFILE)},
     {"write_library", "the C library", .run = run_library, .args = {0}},
     {"write_probe", "a file of read_paths", .run = run_library, .args = {1}},
+    {"write_shared", "a file of read_paths that all may write",
+     OPEN(HOST_SHARED "/file", O_WRONLY)},
+    {"write_shared_new", "a new file in read_paths",
+     OPEN(HOST_SHARED, O_WRONLY | O_TMPFILE)},
     {"write_dev", "a new file in /dev", OPEN("/dev", O_WRONLY | O_TMPFILE)},
     {"climb_root", "up out of the root", .run = run_climb, .args = {(long)UP HOST_FILE}},
-    {"climb_shadow", "up out of the root", .run = run_climb, .args = {(long)UP "/etc/shadow"}},
+    {"climb_shadow", "up out of the root", .run = run_climb,
+     .args = {(long)UP "/etc/shadow"}},
     {"openat2_climb", "up out of the root by openat2", .number = SYS_openat2,
      .args = {AT_FDCWD, (long)UP HOST_FILE, (long)&how, sizeof(how)}},
     {"symlink_outside", "a link in /tmp to the host's passwords", .run = run_symlink,
@@ -263,13 +269,15 @@ const struct verb verbs_files[] = {
     {"hardlink_host_file", "a hard link to a file of the host", .run = run_hardlink,
      .args = {(long)HOST_FILE}},
 
-    {"self_exe_write", "the interpreter, by /proc/self/exe", OPEN("/proc/self/exe", O_WRONLY)},
+    {"self_exe_write", "the interpreter, by /proc/self/exe",
+     OPEN("/proc/self/exe", O_WRONLY)},
     {"init_mem", "the memory of its init", OPEN("/proc/1/mem", O_RDWR)},
     {"init_environ", "the environment of its init", OPEN("/proc/1/environ", O_RDONLY)},
     {"init_root", "the root of its init", OPEN("/proc/1/root/", FOLDER)},
     {"init_fds", "the descriptors of its init", OPEN("/proc/1/fd", FOLDER)},
     {"target_mem", "the memory of a process outside", TARGET("mem", O_RDWR)},
-    {"target_environ", "the environment of a process outside", TARGET("environ", O_RDONLY)},
+    {"target_environ", "the environment of a process outside",
+     TARGET("environ", O_RDONLY)},
     {"target_root", "the root of a process outside", TARGET("root/", FOLDER)},
     {"target_fds", "the descriptors of a process outside", TARGET("fd", FOLDER)},
     {"target_status", "that there is a process outside", TARGET("status", O_RDONLY)},
@@ -281,6 +289,8 @@ const struct verb verbs_files[] = {
     {"sysctl_vm", "the host's memory settings",
      OPEN("/proc/sys/vm/overcommit_memory", O_WRONLY)},
     {"sysrq", "the magic key", OPEN("/proc/sysrq-trigger", O_WRONLY)},
+    {"proc_cmdline", "how the host was booted", OPEN("/proc/cmdline", O_RDONLY)},
+    {"proc_meminfo", "what the host has of memory", OPEN("/proc/meminfo", O_RDONLY)},
     {"kcore", "the kernel's memory", OPEN("/proc/kcore", O_RDONLY)},
     {"kmsg_proc", "the kernel's log", OPEN("/proc/kmsg", O_RDONLY | O_NONBLOCK)},
     {"kpageflags", "the host's pages", OPEN("/proc/kpageflags", O_RDONLY)},
@@ -299,7 +309,8 @@ const struct verb verbs_files[] = {
     {"dev_tun", "a network interface", OPEN("/dev/net/tun", O_RDWR)},
     {"dev_loop", "loop devices", OPEN("/dev/loop-control", O_RDWR)},
     {"dev_disk", "a disk", OPEN("/dev/loop0", O_RDONLY)},
-    {"dev_console", "the console", OPEN("/dev/console", O_RDONLY | O_NOCTTY | O_NONBLOCK)},
+    {"dev_console", "the console",
+     OPEN("/dev/console", O_RDONLY | O_NOCTTY | O_NONBLOCK)},
     {"dev_ptmx", "a terminal", OPEN("/dev/ptmx", O_RDWR | O_NOCTTY)},
     {"dev_tty", "the caller's terminal", .run = run_terminal},
     {"mknod_null", "a character device", .run = run_mknod, .args = {S_IFCHR, 1, 3}},

@@ -1,6 +1,7 @@
 /*
- * Verbs against the kernel itself. Every one is harmless where it is let through: the pointer is
- * bad, the descriptor is none, the magic number is wrong, or the flag does not exist.
+ * Verbs against the kernel itself. Every one is harmless where it is let through: the
+ * pointer is bad, the descriptor is none, the magic number is wrong, or the flag does not
+ * exist.
  */
 #include "probe.h"
 
@@ -77,7 +78,8 @@ static const union bpf_attr map = {
 
 /* clang-format off */
 const struct verb verbs_kernel[] = {
-    {"kexec_load", "another kernel", .number = SYS_kexec_load, .args = {0, 1, 0, BAD_FLAGS}},
+    {"kexec_load", "another kernel", .number = SYS_kexec_load,
+     .args = {0, 1, 0, BAD_FLAGS}},
     {"kexec_file_load", "another kernel", .number = SYS_kexec_file_load,
      .args = {-1, -1, 0, 0, BAD_FLAGS}},
     {"init_module", "a module", .number = SYS_init_module},

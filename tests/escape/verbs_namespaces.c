@@ -1,6 +1,6 @@
 /*
- * Verbs that ask for namespaces, mounts and another root. Where nothing stops them they happen,
- * so the programs run them in a mount and UTS namespace of their own (scratch.c).
+ * Verbs that ask for namespaces, mounts and another root. Where nothing stops them they
+ * happen, so the programs run them in a mount and UTS namespace of their own (scratch.c).
  */
 #include "probe.h"
 
@@ -113,7 +113,8 @@ const size_t verbs_namespaces_n = COUNT(verbs_namespaces);
 
 static const struct mount_attr unlock = {.attr_clr = MOUNT_ATTR_RDONLY};
 
-/* The row's mount, then what it was for: a name beneath the old root that chroot would free. */
+/* The row's mount, then what it was for: a name beneath the old root that chroot would
+ * free. */
 static long
 run_chroot_escape(const struct verb *verb, pid_t target)
 {
@@ -128,8 +129,8 @@ run_chroot_escape(const struct verb *verb, pid_t target)
     return chdir("../../../..") < 0 ? -errno : 0;
 }
 
-#define PATH(p)  (long)(p)
-#define MOUNT(source, at, type, flags)                                                       \
+#define PATH(p) (long)(p)
+#define MOUNT(source, at, type, flags)                                                   \
     .number = SYS_mount, .args = {PATH(source), PATH(at), PATH(type), flags, 0}
 
 /* clang-format off */
@@ -138,14 +139,17 @@ const struct verb verbs_mounts[] = {
     {"mount_tmpfs", "a tmpfs over /tmp", MOUNT("none", "/tmp", "tmpfs", 0)},
     {"mount_bind", "the root over /tmp", MOUNT("/", "/tmp", NULL, MS_BIND | MS_REC)},
     {"mount_proc", "a proc over /tmp", MOUNT("none", "/tmp", "proc", 0)},
-    {"mount_remount", "the root writable", MOUNT("none", "/", NULL, MS_REMOUNT | MS_BIND)},
-    {"mount_shared", "the root shared with the host", MOUNT("none", "/", NULL, MS_SHARED)},
+    {"mount_remount", "the root writable",
+     MOUNT("none", "/", NULL, MS_REMOUNT | MS_BIND)},
+    {"mount_shared", "the root shared with the host",
+     MOUNT("none", "/", NULL, MS_SHARED)},
     {"mount_move", "/proc moved away", MOUNT("/proc", "/tmp", NULL, MS_MOVE)},
     {"umount_proc", "what lies beneath /proc", .number = SYS_umount2,
      .args = {PATH("/proc"), DETACH | NOFOLLOW}},
     {"umount_root", "what lies beneath the root", .number = SYS_umount2,
      .args = {PATH("/adyton-none"), DETACH}},
-    {"pivot_root", "another root", .number = SYS_pivot_root, .args = {PATH("/"), PATH("/")}},
+    {"pivot_root", "another root", .number = SYS_pivot_root,
+     .args = {PATH("/"), PATH("/")}},
     {"chroot", "another root", .number = SYS_chroot, .args = {PATH("/")}},
     {"chroot_escape", "out of a root by chroot and fchdir", .run = run_chroot_escape},
     {"open_tree", "a detached copy of the root", .number = SYS_open_tree,
@@ -154,13 +158,14 @@ const struct verb verbs_mounts[] = {
      .args = {-1, PATH(""), -1, PATH(""), MOVE_MOUNT_F_EMPTY_PATH}},
     {"fsopen", "a file system being made", .number = SYS_fsopen,
      .args = {PATH("tmpfs"), FSOPEN_CLOEXEC}},
-    {"fsconfig", "a file system being configured", .number = SYS_fsconfig, .args = {-1, 0}},
+    {"fsconfig", "a file system being configured", .number = SYS_fsconfig,
+     .args = {-1, 0}},
     {"fsmount", "a file system mounted", .number = SYS_fsmount, .args = {-1, 0, 0}},
     {"fspick", "a file system reconfigured", .number = SYS_fspick,
      .args = {AT_FDCWD, PATH("/"), FSPICK_CLOEXEC}},
     {"mount_setattr", "read-only off the root", .number = SYS_mount_setattr,
      .args = {AT_FDCWD, PATH("/"), 0, (long)&unlock, sizeof(unlock)}},
-    /* Numbers from 424 on are the same on every architecture; headers here stop at 450. */
+    /* Numbers from 424 on are the same everywhere; headers here stop at 450. */
     {"statmount", "what is mounted", .number = 457},
     {"listmount", "which mounts there are", .number = 458},
     {"open_tree_attr", "a copy of the root with other flags", .number = 467,

@@ -1,6 +1,6 @@
 /*
- * Verbs that ask for a way out by sockets, and by the System V and POSIX objects that the host
- * holds while a test runs (host.c).
+ * Verbs that ask for a way out by sockets, and by the System V and POSIX objects that the
+ * host holds while a test runs (host.c).
  */
 #include "probe.h"
 
@@ -91,7 +91,7 @@ run_credentials(const struct verb *verb, pid_t target)
     return result(sendmsg(fds[0], &message, MSG_NOSIGNAL));
 }
 
-#define SOCKET(family, type, protocol)                                                       \
+#define SOCKET(family, type, protocol)                                                   \
     .number = SYS_socket, .args = {family, (type) | SOCK_CLOEXEC, protocol}
 #define HIGH 0x100000000L
 
@@ -111,7 +111,8 @@ const struct verb verbs_network[] = {
     {"socket_mptcp", "multipath TCP", SOCKET(AF_INET, SOCK_STREAM, 262)},
     {"socket_sctp", "SCTP", SOCKET(AF_INET, SOCK_STREAM, IPPROTO_SCTP)},
     {"socket_packet", "frames", SOCKET(AF_PACKET, SOCK_RAW, 0)},
-    {"socket_netlink_route", "the network configuration", SOCKET(AF_NETLINK, SOCK_RAW, 0)},
+    {"socket_netlink_route", "the network configuration",
+     SOCKET(AF_NETLINK, SOCK_RAW, 0)},
     {"socket_netlink_audit", "the audit log", SOCKET(AF_NETLINK, SOCK_RAW, 9)},
     {"socket_netlink_generic", "generic netlink", SOCKET(AF_NETLINK, SOCK_RAW, 16)},
     {"socket_netlink_uevent", "kernel events", SOCKET(AF_NETLINK, SOCK_RAW, 15)},
@@ -136,11 +137,14 @@ const struct verb verbs_network[] = {
     {"abstract_datagram", "an abstract datagram socket of the host", .run = run_abstract,
      .args = {SOCK_DGRAM}},
     {"unix_path", "a socket in the host's /tmp", .run = run_unix},
-    {"credentials", "a message in another's name", .run = run_credentials, .aim = AIM_OWN},
+    {"credentials", "a message in another's name", .run = run_credentials,
+     .aim = AIM_OWN},
 
-    {"shmget", "shared memory of the host", .number = SYS_shmget, .args = {HOST_KEY, 1, 0}},
+    {"shmget", "shared memory of the host", .number = SYS_shmget,
+     .args = {HOST_KEY, 1, 0}},
     {"semget", "a semaphore of the host", .number = SYS_semget, .args = {HOST_KEY, 1, 0}},
-    {"msgget", "a message queue of the host", .number = SYS_msgget, .args = {HOST_KEY, 0}},
+    {"msgget", "a message queue of the host", .number = SYS_msgget,
+     .args = {HOST_KEY, 0}},
     {"mq_open", "a POSIX message queue of the host", .number = SYS_mq_open,
      .args = {(long)HOST_QUEUE, O_RDONLY | O_CLOEXEC, 0, 0}},
 };

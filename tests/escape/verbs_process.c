@@ -144,7 +144,8 @@ run_raise(const struct verb *verb, pid_t target)
     return result(setrlimit((__rlimit_resource_t)verb->args[0], &limit));
 }
 
-/* As many descriptors as a host allows and a cell does not, whatever the soft limit is. */
+/* As many descriptors as a host allows and a cell does not, whatever the soft limit is.
+ */
 static long
 run_many_files(const struct verb *verb, pid_t target)
 {
@@ -191,7 +192,8 @@ static long
 run_lock_memory(const struct verb *verb, pid_t target)
 {
     (void)verb, (void)target;
-    size_t n = 64U << 20; /* bytes: above any limit a cell should have, no burden to a host */
+    size_t n =
+        64U << 20; /* bytes: above any limit a cell should have, no burden to a host */
     void *p = mmap(NULL, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
         return -errno;
@@ -208,13 +210,14 @@ run_filter(const struct verb *verb, pid_t target)
     return result(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, verb->args[0], &program));
 }
 
-/* A ruleset of its own that grants everything must not bring back what the first one took:
- * the value is what a file outside /tmp then answers. */
+/* A ruleset of its own that grants everything must not bring back what the first one
+ * took: the value is what a file outside /tmp then answers. */
 static long
 run_landlock_relax(const struct verb *verb, pid_t target)
 {
     (void)verb, (void)target;
-    struct landlock_ruleset_attr attr = {.handled_access_fs = LANDLOCK_ACCESS_FS_READ_FILE};
+    struct landlock_ruleset_attr attr = {.handled_access_fs =
+                                             LANDLOCK_ACCESS_FS_READ_FILE};
     int set = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
     if (set < 0)
         return -errno;
@@ -232,7 +235,8 @@ run_landlock_relax(const struct verb *verb, pid_t target)
 /* What runs when an execve is let through must end at once and say nothing. */
 static const char *const quiet[] = {"adyton-escape", "--nothing", NULL};
 
-/* A program, or, where none can be read, what no loader takes: the kernel then says ENOEXEC. */
+/* A program, or, where none can be read, what no loader takes: the kernel then says
+ * ENOEXEC. */
 static int
 write_program(int to)
 {
@@ -308,9 +312,11 @@ const struct verb verbs_process[] = {
     {"ptrace_seize", "to trace a process outside", PTRACE(PTRACE_SEIZE)},
     {"ptrace_attach_bad", "a ptrace request that does not exist", PTRACE(0xffff)},
     {"ptrace_parent", "to trace its parent", .run = run_ptrace_parent},
-    {"process_vm_readv", "the memory of a process outside", .number = SYS_process_vm_readv,
+    {"process_vm_readv", "the memory of a process outside",
+     .number = SYS_process_vm_readv,
      .args = {0, (long)&mine, 1, (long)&theirs, 1, 0}, .aim = 1},
-    {"process_vm_writev", "the memory of a process outside", .number = SYS_process_vm_writev,
+    {"process_vm_writev", "the memory of a process outside",
+     .number = SYS_process_vm_writev,
      .args = {0, (long)&mine, 1, (long)&theirs, 1, 0}, .aim = 1},
     {"process_madvise", "advice on the memory of another", .number = SYS_process_madvise,
      .args = {-1, (long)&mine, 1, 20, 0}},
@@ -329,7 +335,8 @@ const struct verb verbs_process[] = {
     {"tkill_target", "signal 0 to a thread outside", .number = SYS_tkill, .aim = 1},
     {"sigqueue_target", "signal 0 with data, outside", .number = SYS_rt_sigqueueinfo,
      OWN_PID(run_sigqueue)},
-    {"tgsigqueue_target", "signal 0 with data to a thread", .number = SYS_rt_tgsigqueueinfo,
+    {"tgsigqueue_target", "signal 0 with data to a thread",
+     .number = SYS_rt_tgsigqueueinfo,
      OWN_PID(run_sigqueue)},
     {"pidfd_signal_target", "signal 0 by a pidfd", OWN_PID(run_pidfd_signal)},
     {"fcntl_setown_target", "a process outside as owner of a pipe", OWN_PID(run_setown)},
@@ -353,7 +360,8 @@ const struct verb verbs_process[] = {
     {"setuid_root", "to be root", .number = SYS_setuid, .args = {0}},
     {"setuid_other", "another uid", .number = SYS_setuid, .args = {12345}},
     {"setgid_other", "another gid", .number = SYS_setgid, .args = {12345}},
-    {"setresuid_other", "another uid", .number = SYS_setresuid, .args = {12345, 12345, 12345}},
+    {"setresuid_other", "another uid", .number = SYS_setresuid,
+     .args = {12345, 12345, 12345}},
     {"setgroups", "root's group", .run = run_setgroups},
     {"capset", "CAP_SYS_ADMIN", .run = run_capset},
     {"prctl_no_new_privs_off", "no_new_privs taken back", PRCTL(PR_SET_NO_NEW_PRIVS, 0)},
@@ -372,7 +380,8 @@ const struct verb verbs_process[] = {
      .args = {SECCOMP_FILTER_FLAG_NEW_LISTENER}},
     {"seccomp_filter", "a filter that allows everything", .run = run_filter, .args = {0}},
     {"landlock_relax", "a ruleset that grants everything", .run = run_landlock_relax},
-    {"personality_exec", "READ_IMPLIES_EXEC", .number = SYS_personality, .args = {0x0400000}},
+    {"personality_exec", "READ_IMPLIES_EXEC", .number = SYS_personality,
+     .args = {0x0400000}},
     {"personality_aslr", "no address randomisation", .number = SYS_personality,
      .args = {0x0040000}},
 

@@ -1,6 +1,7 @@
 /*
- * Verbs that only x86-64 has: its second and third doors into the kernel, and the calls that
- * belong to the processor. The other architectures take verbs_arm64.c; meson chooses.
+ * Verbs that only x86-64 has: its second and third doors into the kernel, and the calls
+ * that belong to the processor. The other architectures take verbs_arm64.c; meson
+ * chooses.
  */
 #include "probe.h"
 
@@ -13,7 +14,8 @@
 
 enum { X32 = 0x40000000, I386_GETPID = 20, I386_PTRACE = 26, I386_SOCKETCALL = 102 };
 
-/* The 32-bit door: its numbers are others, so a filter that looks at numbers alone is blind. */
+/* The 32-bit door: its numbers are others, so a filter that looks at numbers alone is
+ * blind. */
 static long
 run_int80(const struct verb *verb, pid_t target)
 {
