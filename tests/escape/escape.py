@@ -1,9 +1,10 @@
 """The attack probe in real cells: `escape.py ADYTON FOLDER [--as root,user]`. Prints TAP.
 
-ADYTON is the program or the folder that holds it; FOLDER holds probe and probe.so. The rows
-(`probe --table`) say what each verb must meet and which layer must be the one; they are
-kept in expect_rows.c. First every verb is tried outside: what is refused there as well proves nothing,
-and is either named and skipped, for the reason that its row gives, or a failure.
+ADYTON is the program or the folder that holds it; FOLDER holds probe and probe.so. The
+rows (`probe --table`) say what each verb must meet and which layer must be the one; they
+are kept in expect_rows.c. First every verb is tried outside: what is refused there as
+well proves nothing, and is either named and skipped, for the reason that its row gives,
+or a failure.
 """
 
 import argparse

@@ -19,6 +19,7 @@ static const char no_resource[] = "the caller has no CAP_SYS_RESOURCE";
 static const char no_device[] = "this host has no such device, or no driver for it";
 static const char no_file[] = "this host has no such file";
 static const char init[] = "the host's init holds a capability that the caller lacks";
+static const char realtime[] = "the caller's control group has no real-time share";
 static const char ping[] = "net.ipv4.ping_group_range keeps root out";
 
 /* clang-format off */
@@ -82,7 +83,7 @@ const struct expect expects[] = {
     {"ioprio_target", NULL, QUIET, NULL, S, S | N, NULL},
     {"priority_lower", NULL, PASSES, "EACCES EPERM", C, N | C, NULL},
     {"ioprio_realtime", NULL, QUIET, NULL, S, S | N | C, NULL},
-    {"scheduler_realtime", NULL, QUIET, NULL, S, S | N | C, NULL},
+    {"scheduler_realtime", NULL, QUIET, NULL, S, S | N | C, realtime},
 
     /* Identity, and what holds it. */
     {"setuid_root", NULL, QUIET, NULL, S, S, NULL},

@@ -1,5 +1,5 @@
-"""Runs in the cell: `inside.py FOLDER HOW VERB…` tries each verb by FOLDER/probe.so and
-prints one JSON line for each. HOW is probe_run, or probe_run_here where no fork is allowed."""
+"""Runs in the cell: `inside.py FOLDER HOW VERB…` tries each verb by FOLDER/probe.so
+and prints a JSON line for it. HOW is probe_run, or probe_run_here where no fork is."""
 
 import ctypes
 import sys
