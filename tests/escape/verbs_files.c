@@ -239,7 +239,7 @@ static const struct open_how how = {.flags = O_RDONLY | O_CLOEXEC};
 const struct verb verbs_files[] = {
     {"open_host_file", "a file in the host's /tmp", OPEN(HOST_FILE, O_RDONLY)},
     {"open_shadow", "the host's passwords", OPEN("/etc/shadow", O_RDONLY)},
-    {"open_home", "root's home", OPEN("/root", FOLDER)},
+    {"open_home", "the homes of the host", OPEN("/home", FOLDER)},
     {"open_var", "the host's /var", OPEN("/var/lib", FOLDER)},
     {"open_boot", "the host's /boot", OPEN("/boot", FOLDER)},
     {"open_run", "the host's /run", OPEN("/run/lock", FOLDER)},
