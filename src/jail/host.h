@@ -1,7 +1,7 @@
 /*
- * What this kernel offers to this process, found by trying each thing as a cell would use it:
- * never by version numbers, since configuration, boot options, security modules and containers
- * take away what a version promises.
+ * What this kernel offers to this process, found by trying each thing as a cell would use
+ * it: never by version numbers, since configuration, boot options, security modules and
+ * containers take away what a version promises.
  */
 #pragma once
 
@@ -34,10 +34,10 @@ enum host_need {
 struct host_row {
     const char *name;
     enum host_state state;
-    unsigned needed_for;              /* enum host_need */
-    char detail[HOST_DETAIL_BYTES];   /* what was seen: "ABI 7", "refused: …" */
-    const char *cost;                 /* what is lost without it */
-    char remedy[HOST_REMEDY_BYTES];   /* a command or an option that mends it; "" when there is none */
+    unsigned needed_for;            /* enum host_need */
+    char detail[HOST_DETAIL_BYTES]; /* what was seen: "ABI 7", "refused: …" */
+    const char *cost;               /* what is lost without it */
+    char remedy[HOST_REMEDY_BYTES]; /* a command or option that mends it; "": none is known */
 };
 
 struct host {
@@ -49,8 +49,9 @@ struct host {
     bool namespaces, landlock, cgroup;
 };
 
-/* Takes some 20 ms. Leaves no process, mount, descriptor or cell's control group behind; with
- * cgroup v2 it may leave the parent that cells have their groups in, as each run does. */
+/* Takes some 20 ms. Leaves no process, mount, descriptor or cell's control group behind;
+ * with cgroup v2 it may leave the parent that cells have their groups in, as each run
+ * does. */
 int host_probe(struct host *ret, struct err *err) MUST_USE;
 
 /* "yes", "no", "note". */

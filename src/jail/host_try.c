@@ -1,6 +1,6 @@
 /*
- * The attempts of host_probe that change the process that makes them: each in a child of its
- * own, which says up a pipe what refused and dies.
+ * The attempts of host_probe that change the process that makes them: each in a child of
+ * its own, which says up a pipe what refused and dies.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,8 @@ enum { FILTER_SAYS = ENOTNAM };
 
 struct attempt {
     int (*run)(const struct attempt *attempt, struct err *err);
-    int clone_flags; /* of namespaces that the child begins in or unshares */
+    int clone_flags;   /* of namespaces that the child begins in or unshares */
+    unsigned uid, gid; /* ours, as the child maps them */
 };
 
 /* The child's part: never returns. */
@@ -97,17 +98,28 @@ run_namespace(const struct attempt *attempt, struct err *err)
 int
 host_try_namespace(int clone_flag, struct err *err)
 {
-    const struct attempt attempt = {run_namespace, clone_flag};
+    const struct attempt attempt = {.run = run_namespace, .clone_flags = clone_flag};
     return try_in_child(&attempt, false, err);
 }
 
+/* One id each, which needs no privilege. */
 static int
-write_own_map(const char *file, unsigned outside, struct err *err)
+write_maps(const struct attempt *attempt, struct err *err)
 {
-    char text[48];
-    snprintf(text, sizeof(text), "%d %u 1", JAIL_UID, outside);
-    int r = file_write(AT_FDCWD, file, text);
-    return r < 0 ? err_set(err, r, "write %s: %s", file, strerrordesc_np(-r)) : 0;
+    char uid_map[48], gid_map[48];
+    snprintf(uid_map, sizeof(uid_map), "%d %u 1", JAIL_UID, attempt->uid);
+    snprintf(gid_map, sizeof(gid_map), "%d %u 1", JAIL_UID, attempt->gid);
+    const struct {
+        const char *file, *text;
+    } writes[] = {{"/proc/self/uid_map", uid_map},
+                  {"/proc/self/setgroups", "deny"},
+                  {"/proc/self/gid_map", gid_map}};
+    for (size_t i = 0; i < sizeof(writes) / sizeof(writes[0]); i++) {
+        int r = file_write(AT_FDCWD, writes[i].file, writes[i].text);
+        if (r < 0)
+            return err_set(err, r, "write %s: %s", writes[i].file, strerrordesc_np(-r));
+    }
+    return 0;
 }
 
 static int
@@ -118,7 +130,8 @@ mount_new(const char *type, struct err *err)
         return err_sys(err, "open a new %s", type);
     if (fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
         return err_sys(err, "make a new %s", type);
-    AUTO_CLOSE int fd = fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+    AUTO_CLOSE int fd =
+        fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
     return fd < 0 ? err_sys(err, "mount a new %s", type) : 0;
 }
 
@@ -126,15 +139,15 @@ mount_new(const char *type, struct err *err)
 static int
 run_mounts(const struct attempt *attempt, struct err *err)
 {
-    (void)attempt;
-    unsigned uid = geteuid(), gid = getegid();
-    (void)uid, (void)gid;
-    int r = mount_new("tmpfs", err);
+    int r = write_maps(attempt, err);
+    if (r == 0)
+        r = mount_new("tmpfs", err);
     if (r == 0)
         r = mount_new("proc", err);
     if (r < 0)
         return r;
-    AUTO_CLOSE int tree = open_tree(AT_FDCWD, "/usr", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    AUTO_CLOSE int tree =
+        open_tree(AT_FDCWD, "/usr", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID};
     if (tree < 0)
         return err_sys(err, "copy the mount of /usr");
@@ -146,16 +159,20 @@ run_mounts(const struct attempt *attempt, struct err *err)
 int
 host_try_mounts(struct err *err)
 {
-    const struct attempt attempt = {run_mounts, CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID |
-                                                    CLONE_NEWNET | CLONE_NEWIPC |
-                                                    CLONE_NEWUTS};
+    const struct attempt attempt = {.run = run_mounts,
+                                    .clone_flags = CLONE_NEWUSER | CLONE_NEWNS |
+                                                   CLONE_NEWPID | CLONE_NEWNET |
+                                                   CLONE_NEWIPC | CLONE_NEWUTS,
+                                    .uid = geteuid(),
+                                    .gid = getegid()};
     return try_in_child(&attempt, true, err);
 }
 
 static int
 no_new_privileges(struct err *err)
 {
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? err_sys(err, "set no_new_privs") : 0;
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? err_sys(err, "set no_new_privs")
+                                                      : 0;
 }
 
 static int
@@ -181,7 +198,7 @@ run_landlock(const struct attempt *attempt, struct err *err)
 int
 host_try_landlock(struct err *err)
 {
-    const struct attempt attempt = {run_landlock, 0};
+    const struct attempt attempt = {.run = run_landlock};
     return try_in_child(&attempt, false, err);
 }
 
@@ -200,8 +217,9 @@ install_filter(unsigned flags, struct err *err)
         return r;
     r = k_seccomp(SECCOMP_SET_MODE_FILTER, flags, &program);
     if (r < 0 && errno == EBUSY)
-        return err_set(err, -EBUSY, "this process runs under another supervisor with "
-                                    "notifications; the kernel allows one");
+        return err_set(err, -EBUSY,
+                       "this process runs under another supervisor with "
+                       "notifications; the kernel allows one");
     return r < 0 ? err_sys(err, "install a filter") : r;
 }
 
@@ -220,7 +238,7 @@ run_filter(const struct attempt *attempt, struct err *err)
 int
 host_try_filter(struct err *err)
 {
-    const struct attempt attempt = {run_filter, 0};
+    const struct attempt attempt = {.run = run_filter};
     return try_in_child(&attempt, false, err);
 }
 
@@ -238,7 +256,7 @@ run_notification(const struct attempt *attempt, struct err *err)
 int
 host_try_notification(struct err *err)
 {
-    const struct attempt attempt = {run_notification, 0};
+    const struct attempt attempt = {.run = run_notification};
     return try_in_child(&attempt, false, err);
 }
 
@@ -252,6 +270,6 @@ run_nothing(const struct attempt *attempt, struct err *err)
 int
 host_try_clone3(struct err *err)
 {
-    const struct attempt attempt = {run_nothing, 0};
+    const struct attempt attempt = {.run = run_nothing};
     return try_in_child(&attempt, true, err);
 }
