@@ -1,8 +1,8 @@
 /*
- * The program that an interpreter runs to say what it is: one JSON object on its output. Python 2
- * must be able to parse it too, so that it is told that it is too old, not that it is broken.
- * The working folder leaves sys.path before anything is imported: a json.py that happens to lie
- * there is nobody's standard library.
+ * The program that an interpreter runs to say what it is: one JSON object on its output.
+ * Python 2 must be able to parse it too, so that it is told that it is too old, not that
+ * it is broken. The working folder leaves sys.path before anything is imported: a json.py
+ * that happens to lie there is nobody's standard library.
  */
 #pragma once
 

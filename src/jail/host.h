@@ -37,7 +37,7 @@ struct host_row {
     unsigned needed_for;            /* enum host_need */
     char detail[HOST_DETAIL_BYTES]; /* what was seen: "ABI 7", "refused: …" */
     const char *cost;               /* what is lost without it */
-    char remedy[HOST_REMEDY_BYTES]; /* a command or option that mends it; "": none is known */
+    char remedy[HOST_REMEDY_BYTES]; /* a command or option that mends it, or "" */
 };
 
 struct host {
