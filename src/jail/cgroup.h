@@ -32,6 +32,7 @@ struct cgroup_usage {
     uint64_t cpu_us;
     uint64_t oom_kills;
     uint64_t pids_refused; /* forks that met pids.max */
+    uint64_t pids_peak;    /* init included; 0: the kernel does not say */
 };
 
 /* Finds writable parents and names the group; makes nothing. -ENOENT or -EACCES with a sentence

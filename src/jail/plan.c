@@ -17,6 +17,9 @@ enum {
     /* Room for address space that is reserved and never touched (thread stacks, mmap of large
      * files, numpy.empty), while an absurd allocation still fails as MemoryError at once. */
     ADDRESS_SPACE_SLACK_GIB = 64,
+    /* Not 0: a core_pattern that is a pipe would still start the host's crash handler on the
+     * cell's memory; the kernel spares only processes whose limit is exactly 1 (core(5)). */
+    CORE_BYTES = 1,
     MESSAGE_QUEUE_BYTES = 0,
     MEMORY_LOCK_BYTES = 64 * 1024,
     SIGNALS_PENDING = 1024,
@@ -45,7 +48,7 @@ plan_rlimits(struct jail_plan *plan, bool pids_by_kernel)
     uint64_t slack_bytes = (uint64_t)ADDRESS_SPACE_SLACK_GIB << 30;
     struct seal *seal = &plan->seal;
     add_rlimit(seal, RLIMIT_AS, policy->memory_bytes + slack_bytes);
-    add_rlimit(seal, RLIMIT_CORE, 0);
+    add_rlimit(seal, RLIMIT_CORE, CORE_BYTES);
     add_rlimit(seal, RLIMIT_FSIZE, policy->file_bytes);
     add_rlimit(seal, RLIMIT_MEMLOCK, MEMORY_LOCK_BYTES);
     add_rlimit(seal, RLIMIT_MSGQUEUE, MESSAGE_QUEUE_BYTES);
@@ -67,6 +70,9 @@ plan_landlock(struct jail_plan *plan, struct err *err)
                                      "see 'adyton doctor'");
     uint32_t abi = (uint32_t)plan->landlock_abi;
     plan->seal.landlock_abi = plan->init_seal.landlock_abi = abi;
+    /* Without a pid namespace init ends the cell by signals, which its own domain would scope. */
+    if (plan->policy->isolation == ISOLATION_LANDLOCK)
+        plan->init_seal.landlock_abi = 0;
     plan->seal.landlock_audit_off = plan->init_seal.landlock_audit_off = abi >= AUDIT_OFF_ABI;
     return 0;
 }
@@ -99,7 +105,7 @@ jail_plan_build(const struct policy *policy, const struct image *image, const ch
         return r;
     plan->when = jail_syscall_when(policy, plan->landlock_abi);
     plan_rlimits(plan, pids_by_kernel);
-    add_rlimit(&plan->init_seal, RLIMIT_CORE, 0);
+    add_rlimit(&plan->init_seal, RLIMIT_CORE, CORE_BYTES);
     return jail_filter_init(&plan->init_seal, err);
 }
 

@@ -134,7 +134,7 @@ jail_filter_init(struct seal *ret, struct err *err)
         INIT(close),      INIT(exit_group), INIT(poll),       INIT(ppoll),
         INIT(read),       INIT(restart_syscall), INIT(rt_sigreturn), INIT(sendmsg),
         INIT(wait4),      INIT(write),      INIT(getpid),     INIT(clock_nanosleep),
-        INIT(kill),       INIT(lseek),      INIT(openat),
+        INIT(kill),       INIT(lseek),
     };
     ret->notify = 0;
     return compile(rows, sizeof(rows) / sizeof(*rows), 0, SCMP_ACT_KILL_PROCESS, ret, err);

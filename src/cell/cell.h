@@ -1,0 +1,42 @@
+/*
+ * One run: spawn, watch, decide. The supervisor's half of a cell, driven by the caller's event
+ * loop; the other half (init.c) runs inside.
+ *
+ *   supervisor ── keeper            removes the cell's groups and folder if we are killed
+ *        └────── init (pid 1)       enters the jail, starts the interpreter, reaps, reports
+ *                  └── interpreter  guest extension: seals itself, becomes the program
+ *
+ * Facts come from wait statuses, the control group, seccomp notifications and our own clock.
+ */
+#pragma once
+
+#include <event2/event.h>
+
+#include "base/attr.h"
+#include "base/err.h"
+#include "base/span.h"
+#include "jail/image.h"
+#include "job/job.h"
+#include "job/outcome.h"
+#include "policy/policy.h"
+
+struct cell;
+
+struct cell_request {
+    const struct policy *policy; /* all borrowed until `on_end` was called */
+    const struct job *job;
+    const struct image *image;
+    const char *guest_file; /* the guest extension on the host */
+    int collect_dir;        /* where collected files go, or -1 */
+    void (*on_output)(void *context, int stream, struct span bytes); /* may be NULL */
+    /* The cell is dead and nothing of it is left; outcome is filled but for its id. */
+    void (*on_end)(void *context);
+    void *context;
+};
+
+/* Starts a cell; events on `base` drive it from here. outcome must be initialised and live until
+ * on_end. On failure nothing is left, and on_end is not called. */
+int cell_start(struct event_base *base, const struct cell_request *request,
+               struct outcome *outcome, struct cell **ret, struct err *err) MUST_USE;
+/* After on_end, or to abandon a living cell: ends it at once and waits for that. */
+void cell_free(struct cell *cell);

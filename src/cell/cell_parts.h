@@ -1,0 +1,105 @@
+/* The state of one cell, shared by the files of this room; nobody else's. */
+#pragma once
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "cell/cell.h"
+#include "cell/keeper.h"
+#include "guest/wire.h"
+#include "jail/cgroup.h"
+#include "jail/jail.h"
+
+enum {
+    START_LIMIT_MS = 20 * 1000, /* an interpreter that is not sealed by then never will be */
+    FLOOD_FACTOR = 16,          /* a stream that writes this many times its limit is ended */
+    TAIL_MAX_BYTES = 64 * 1024,
+    TAIL_SHARE = 4, /* the tail gets a quarter of a stream's limit, at most TAIL_MAX_BYTES */
+};
+
+/* Why the supervisor ended the cell; what it did not end ended by itself. */
+enum cause {
+    CAUSE_NONE,
+    CAUSE_WALL,
+    CAUSE_CPU,
+    CAUSE_MEMORY,
+    CAUSE_OUTPUT,
+    CAUSE_CALL,    /* an attack-only system call */
+    CAUSE_START,   /* it did not come up in time */
+    CAUSE_ABANDON, /* nobody wants it any more */
+};
+
+struct output {
+    int fd;
+    struct event *event;
+    struct stream *stream;   /* in the outcome */
+    uint64_t head_max, tail_max;
+    int number; /* 1 or 2 */
+    struct cell *cell;
+};
+
+struct cell {
+    struct cell_request request;
+    struct event_base *base;
+    struct outcome *outcome;
+    struct jail_plan *plan; /* heap: two filters are large */
+    struct cgroup cgroup;
+    struct keeper keeper;
+    char scratch_dir[JAIL_PATH_BYTES]; /* landlock isolation; "" when there is none */
+
+    pid_t init;
+    int init_pidfd, report, guest, notify, tmp_fd, proc_fd, oom_fd, stdin_fd, claims_fd;
+    struct claims *claims;
+    struct output out, err;
+    size_t stdin_done;
+    struct event *on_init, *on_report, *on_guest, *on_notify, *on_oom, *on_stdin, *on_wall,
+        *on_tick;
+
+    bool sealed;   /* the guest has said so: from then on user code runs */
+    bool exited;   /* the program has ended: wait_status is its */
+    bool finished; /* on_end was called */
+    int wait_status;
+    uint64_t started_us, ended_us;
+    enum cause cause;
+    struct err failure; /* code 0: none */
+    uint64_t meter_peak_bytes, meter_cpu_us, meter_processes; /* without a cgroup */
+};
+
+/* --- command.c: what the interpreter is started with --- */
+struct command_line {
+    char **argv;
+    char **envp; /* both NULL-terminated, owned */
+};
+int command_line_make(const struct cell *cell, struct command_line *ret,
+                      struct err *err) MUST_USE;
+void command_line_done(struct command_line *line);
+
+/* --- spawn.c: from a request to a running init --- */
+int cell_spawn(struct cell *cell, struct err *err) MUST_USE;
+
+/* --- watch.c --- */
+/* Ends the cell for a reason; the first reason counts. */
+void cell_end(struct cell *cell, enum cause cause);
+
+/* --- output.c --- */
+int output_start(struct cell *cell, struct output *output, int number, int fd,
+                 struct stream *stream, struct err *err) MUST_USE;
+void output_drain(struct output *output); /* to the end of the stream: writers are dead */
+void output_done(struct output *output);
+void cell_feed_stdin(evutil_socket_t fd, short what, void *context);
+
+/* --- notify.c --- */
+void cell_notified(evutil_socket_t fd, short what, void *context);
+
+/* --- meter.c --- */
+struct meter {
+    uint64_t cpu_us, memory_bytes, processes;
+};
+/* Usage now: from the cgroup, else by reading the processes of the cell's own /proc. */
+void cell_meter(struct cell *cell, struct meter *ret);
+
+/* --- decide.c --- */
+void cell_decide(struct cell *cell);

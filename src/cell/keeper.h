@@ -1,0 +1,24 @@
+/*
+ * A small process that outlives a killed supervisor just long enough to remove what the kernel
+ * does not remove by itself: the cell's control groups and, in the landlock isolation, its
+ * private folder. It knows the names before anything is made under them.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/attr.h"
+#include "base/err.h"
+#include "jail/cgroup.h"
+
+struct keeper {
+    pid_t pid;    /* 0: none */
+    int lifeline; /* closing it without keeper_done is the supervisor's death */
+};
+
+int keeper_start(const struct cgroup *cgroup, const char *scratch_dir, struct keeper *ret,
+                 struct err *err) MUST_USE;
+/* All is removed already: the keeper goes without touching anything. */
+void keeper_done(struct keeper *keeper);
+/* Removes a folder and everything in it, never following a link. */
+void keeper_remove_tree(const char *path);

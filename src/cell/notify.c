@@ -1,0 +1,59 @@
+/*
+ * Refused system calls as facts: the kernel stops the caller and asks us. We record what was
+ * called and answer with the table's errno; an attack-only call ends the cell instead.
+ */
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cell/cell_parts.h"
+#include "kernel/kernel.h"
+
+static void
+record(struct cell *cell, const struct syscall_row *row, const struct seccomp_data *data)
+{
+    struct incident incident = {.fact = true, .count = 1};
+    uint64_t arguments[6];
+    for (int i = 0; i < 6; i++)
+        arguments[i] = data->args[i];
+    snprintf(incident.rule, sizeof(incident.rule), "system-call");
+    snprintf(incident.layer, sizeof(incident.layer), "seccomp");
+    snprintf(incident.action, sizeof(incident.action), "%s",
+             row->verdict == CALL_END ? "ended" : "refused");
+    char text[SYSCALL_TEXT_BYTES];
+    jail_syscall_text(data->nr, arguments, text);
+    snprintf(incident.act, sizeof(incident.act), "%s: %s", text, row->why);
+    outcome_add_incident(cell->outcome, &incident);
+}
+
+void
+cell_notified(evutil_socket_t fd, short what, void *context)
+{
+    (void)what;
+    struct cell *cell = context;
+    /* The kernel wants them zeroed; a newer one with larger structs refuses by EINVAL. */
+    struct seccomp_notif call;
+    memset(&call, 0, sizeof(call));
+    if (ioctl(fd, SECCOMP_IOCTL_NOTIF_RECV, &call) < 0) {
+        /* ENOENT: the caller died first. Else every process that had this filter is gone. */
+        if (errno != EINTR && errno != ENOENT && cell->on_notify) {
+            event_free(cell->on_notify);
+            cell->on_notify = NULL;
+        }
+        return;
+    }
+    uint64_t arguments[6];
+    for (int i = 0; i < 6; i++)
+        arguments[i] = call.data.args[i];
+    const struct syscall_row *row =
+        jail_syscall_row(cell->plan->when, call.data.nr, arguments);
+    struct seccomp_notif_resp answer = {.id = call.id, .error = row ? -row->error : -ENOSYS};
+    if (row)
+        record(cell, row, &call.data);
+    if (row && row->verdict == CALL_END)
+        cell_end(cell, CAUSE_CALL);
+    (void)ioctl(fd, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+}

@@ -1,0 +1,262 @@
+/*
+ * From a request to a running init: plan, keeper, control group, descriptors, clone3, identity
+ * maps, go. Ordered so that whatever is made has somebody who removes it: the keeper knows the
+ * group's and the folder's names before they exist.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "cell/cell_parts.h"
+#include "cell/init.h"
+#include "kernel/kernel.h"
+
+/* The child's ends, gone from the supervisor once the cell runs. */
+struct child_ends {
+    int report, guest, stdin_fd, stdout_fd, stderr_fd;
+};
+
+static int
+find_cgroup(struct cell *cell, struct err *err)
+{
+    const struct policy *policy = cell->request.policy;
+    struct err why = {0};
+    int r = cgroup_find(&cell->cgroup, &why);
+    if (r == 0 || policy->cgroup == CGROUP_OPTIONAL)
+        return 0; /* version 0 then: the supervisor watches, and the outcome says so */
+    *err = why;
+    return r;
+}
+
+static int
+name_scratch(struct cell *cell, struct err *err)
+{
+    if (cell->request.policy->isolation != ISOLATION_LANDLOCK)
+        return 0;
+    const char *base = getenv("TMPDIR");
+    char *name = cell->plan->scratch_dir;
+    int n = snprintf(name, sizeof(cell->plan->scratch_dir), "%s/adyton-%d-%llx",
+                     base && base[0] == '/' ? base : "/tmp", getpid(),
+                     (unsigned long long)(uintptr_t)cell ^
+                         (unsigned long long)cell->started_us);
+    if (n < 0 || (size_t)n >= sizeof(cell->plan->scratch_dir))
+        return err_set(err, -ENAMETOOLONG, "TMPDIR is too long for a private folder");
+    snprintf(cell->scratch_dir, sizeof(cell->scratch_dir), "%s", name);
+    return 0;
+}
+
+static int
+make_scratch(struct cell *cell, struct err *err)
+{
+    /* 0700 and exclusive: whoever guessed the name has not made it first. */
+    if (cell->scratch_dir[0] != '\0' && mkdir(cell->scratch_dir, 0700) < 0)
+        return err_sys(err, "make the private folder %s", cell->scratch_dir);
+    return 0;
+}
+
+static int
+make_claims(struct cell *cell, struct err *err)
+{
+    cell->claims_fd = memfd_create("claims", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (cell->claims_fd < 0 || ftruncate(cell->claims_fd, sizeof(struct claims)) < 0)
+        return err_sys(err, "make the claims memory");
+    /* A guest that could shrink it would kill us with SIGBUS. */
+    if (fcntl(cell->claims_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+        return err_sys(err, "seal the claims memory's size");
+    void *memory =
+        mmap(NULL, sizeof(struct claims), PROT_READ, MAP_SHARED, cell->claims_fd, 0);
+    if (memory == MAP_FAILED)
+        return err_sys(err, "map the claims memory");
+    cell->claims = memory;
+    return 0;
+}
+
+static int
+make_pair(int *ret_ours, int *ret_theirs, struct err *err)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return err_sys(err, "make a socket pair");
+    *ret_ours = ends[0];
+    *ret_theirs = ends[1];
+    return 0;
+}
+
+static int
+make_pipe(int *ret_read, int *ret_write, struct err *err)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys(err, "make a pipe");
+    *ret_read = ends[0];
+    *ret_write = ends[1];
+    return 0;
+}
+
+static int
+make_channels(struct cell *cell, struct child_ends *child, struct err *err)
+{
+    int r = make_claims(cell, err);
+    if (r == 0)
+        r = make_pair(&cell->report, &child->report, err);
+    if (r == 0)
+        r = make_pair(&cell->guest, &child->guest, err);
+    if (r == 0)
+        r = make_pipe(&child->stdin_fd, &cell->stdin_fd, err);
+    if (r == 0)
+        r = make_pipe(&cell->out.fd, &child->stdout_fd, err);
+    if (r == 0)
+        r = make_pipe(&cell->err.fd, &child->stderr_fd, err);
+    return r;
+}
+
+static void
+close_child_ends(struct child_ends *child)
+{
+    fd_close(&child->report);
+    fd_close(&child->guest);
+    fd_close(&child->stdin_fd);
+    fd_close(&child->stdout_fd);
+    fd_close(&child->stderr_fd);
+}
+
+static int
+clone_init(struct cell *cell, const struct child_ends *child, const struct command_line *line,
+           struct err *err)
+{
+    uint64_t flags = CLONE_PIDFD;
+    flags |= jail_clone_flags(cell->plan);
+    struct clone_args args = {
+        .flags = flags,
+        .pidfd = (uint64_t)(uintptr_t)&cell->init_pidfd,
+        .exit_signal = SIGCHLD,
+    };
+    int group = cgroup_clone_fd(&cell->cgroup);
+    if (group >= 0) {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = (unsigned)group;
+    }
+    pid_t pid = k_clone3(&args);
+    if (pid == 0) {
+        struct init_task task = {.plan = cell->plan, .job = cell->request.job,
+                                 .argv = line->argv, .envp = line->envp,
+                                 .report = child->report, .guest = child->guest,
+                                 .stdio = {child->stdin_fd, child->stdout_fd,
+                                           child->stderr_fd}};
+        init_main(&task);
+    }
+    if (pid < 0 && (errno == EPERM || errno == ENOSPC))
+        return err_set(err, -errno, "this host does not let user %u make namespaces (%s): see "
+                       "'adyton doctor', or name the weaker '--isolation landlock'",
+                       geteuid(), strerrordesc_np(errno));
+    if (pid < 0)
+        return err_sys(err, "start the cell's init");
+    cell->init = pid;
+    return 0;
+}
+
+/* One uid and one gid of the host stand for the cell's user: its own when we are root. */
+static int
+write_maps(struct cell *cell, struct err *err)
+{
+    if (cell->request.policy->isolation == ISOLATION_LANDLOCK)
+        return 0;
+    char path[32], map[64];
+    bool root = cell->plan->as_root;
+    snprintf(path, sizeof(path), "/proc/%d", cell->init);
+    AUTO_CLOSE int proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (proc < 0)
+        return err_sys(err, "open %s", path);
+    const struct {
+        const char *file;
+        unsigned outside;
+    } maps[] = {{"uid_map", root ? jail_host_uid(cell->init) : geteuid()},
+                {"gid_map", root ? jail_host_uid(cell->init) : getegid()}};
+    int r = root ? 0 : file_write(proc, "setgroups", "deny");
+    for (size_t i = 0; i < 2 && r == 0; i++) {
+        snprintf(map, sizeof(map), "%d %u 1", JAIL_UID, maps[i].outside);
+        r = file_write(proc, maps[i].file, map);
+    }
+    return r < 0 ? err_set(err, r, "write the identity maps of the cell: %s",
+                           strerrordesc_np(-r))
+                 : 0;
+}
+
+/* While the interpreter starts we compile its filter; it waits for the setup then. */
+static int
+send_setup(struct cell *cell, struct err *err)
+{
+    int r = jail_plan_filter(cell->plan, err);
+    if (r < 0)
+        return r;
+    struct guest_setup *setup = calloc(1, sizeof(*setup));
+    if (!setup)
+        return err_set(err, -ENOMEM, "no memory for the guest's setup");
+    setup->magic = GUEST_MAGIC;
+    setup->version = GUEST_VERSION;
+    setup->seal = cell->plan->seal;
+    setup->seal.landlock_fd = GUEST_LANDLOCK_FD;
+    r = fd_send(cell->guest, setup, sizeof(*setup), &cell->claims_fd, 1);
+    free(setup);
+    /* EPIPE: it has died already, and init's report will say of what. */
+    return r < 0 && r != -EPIPE
+               ? err_set(err, r, "send the setup: %s", strerrordesc_np(-r))
+               : 0;
+}
+
+static int
+start_init(struct cell *cell, struct child_ends *child, struct err *err)
+{
+    struct command_line line;
+    int r = command_line_make(cell, &line, err);
+    if (r < 0)
+        return r;
+    r = clone_init(cell, child, &line, err);
+    command_line_done(&line);
+    close_child_ends(child);
+    *child = (struct child_ends){-1, -1, -1, -1, -1};
+    if (r == 0)
+        r = write_maps(cell, err);
+    if (r == 0 && cgroup_clone_fd(&cell->cgroup) < 0)
+        r = cgroup_attach(&cell->cgroup, cell->init, err);
+    if (r == 0) {
+        r = fd_send(cell->report, "g", 1, NULL, 0);
+        if (r < 0)
+            err_set(err, r, "start the cell: %s", strerrordesc_np(-r));
+    }
+    return r == 0 ? send_setup(cell, err) : r;
+}
+
+int
+cell_spawn(struct cell *cell, struct err *err)
+{
+    const struct cell_request *request = &cell->request;
+    struct child_ends child = {-1, -1, -1, -1, -1};
+    int r = find_cgroup(cell, err);
+    if (r == 0)
+        r = jail_plan_build(request->policy, request->image, request->guest_file,
+                            cell->cgroup.version != 0, cell->plan, err);
+    if (r == 0)
+        r = name_scratch(cell, err);
+    if (r == 0)
+        r = keeper_start(&cell->cgroup, cell->scratch_dir, &cell->keeper, err);
+    if (r == 0)
+        r = cgroup_make(&cell->cgroup, request->policy, err);
+    if (r == 0)
+        r = make_scratch(cell, err);
+    if (r == 0)
+        r = make_channels(cell, &child, err);
+    if (r == 0)
+        r = start_init(cell, &child, err);
+    close_child_ends(&child);
+    return r;
+}

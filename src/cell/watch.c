@@ -1,0 +1,388 @@
+/*
+ * A living cell in the caller's event loop: what it says, what it uses, when it must end, and
+ * that it has ended. Everything of a cell is released here.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "cell/cell_parts.h"
+#include "cell/collect.h"
+#include "cell/init.h"
+
+enum {
+    MS_US = 1000,
+    TICK_MIN_US = 5 * MS_US,
+    TICK_MAX_US = 2000 * MS_US,
+    TICK_WATCHED_US = 20 * MS_US, /* without a cgroup memory must be looked at often */
+    ABANDON_WAIT_MS = 5000,
+};
+
+static struct timeval
+time_of(uint64_t us)
+{
+    enum { US_PER_S = 1000000 };
+    return (struct timeval){.tv_sec = (time_t)(us / US_PER_S),
+                            .tv_usec = (suseconds_t)(us % US_PER_S)};
+}
+
+void
+cell_end(struct cell *cell, enum cause cause)
+{
+    if (cell->cause == CAUSE_NONE && !cell->exited)
+        cell->cause = cause;
+    if (cell->init <= 0)
+        return;
+    /* With a pid namespace init's death is everybody's. Without one init has to do it: the end
+     * of its lifeline tells it to. */
+    if (cell->request.policy->isolation == ISOLATION_NAMESPACES)
+        kill(cell->init, SIGKILL);
+    else
+        (void)!fd_send(cell->report, "e", 1, NULL, 0);
+}
+
+static void
+on_wall(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    struct cell *cell = context;
+    cell_end(cell, cell->sealed ? CAUSE_WALL : CAUSE_START);
+}
+
+/* CPU time cannot grow faster than all cores together: the next look can wait that long. */
+static void
+schedule_tick(struct cell *cell, uint64_t cpu_us)
+{
+    uint64_t limit_us = cell->request.policy->cpu_ms * MS_US;
+    uint64_t left_us = limit_us > cpu_us ? limit_us - cpu_us : 0;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t wait_us = left_us / (uint64_t)(cores > 0 ? cores : 1);
+    uint64_t most_us = cell->cgroup.version != 0 ? TICK_MAX_US : TICK_WATCHED_US;
+    wait_us = wait_us < TICK_MIN_US ? TICK_MIN_US : wait_us;
+    wait_us = wait_us > most_us ? most_us : wait_us;
+    struct timeval wait = time_of(wait_us);
+    event_add(cell->on_tick, &wait);
+}
+
+static void
+on_tick(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    struct cell *cell = context;
+    const struct policy *policy = cell->request.policy;
+    struct meter now;
+    cell_meter(cell, &now);
+    if (now.cpu_us >= policy->cpu_ms * MS_US)
+        cell_end(cell, CAUSE_CPU);
+    else if (now.memory_bytes > policy->memory_bytes)
+        cell_end(cell, CAUSE_MEMORY);
+    else
+        schedule_tick(cell, now.cpu_us);
+}
+
+static void
+on_oom(evutil_socket_t fd, short what, void *context)
+{
+    (void)what;
+    struct cell *cell = context;
+    char events[4096];
+    struct cgroup_usage usage;
+    (void)!read(fd, events, sizeof(events));
+    /* memory.events also changes for lesser things. */
+    cgroup_usage(&cell->cgroup, &usage);
+    if (usage.oom_kills > 0 || cell->cgroup.version == 1)
+        cell_end(cell, CAUSE_MEMORY);
+}
+
+static struct event *
+watch(struct cell *cell, int fd, short what, event_callback_fn callback, uint64_t timeout_us)
+{
+    struct event *event = event_new(cell->base, fd, what, callback, cell);
+    struct timeval timeout = time_of(timeout_us);
+    if (event && event_add(event, timeout_us > 0 ? &timeout : NULL) < 0) {
+        event_free(event);
+        event = NULL;
+    }
+    if (!event) {
+        err_set(&cell->failure, -ENOMEM, "no memory to watch the cell");
+        cell_end(cell, CAUSE_ABANDON);
+    }
+    return event;
+}
+
+static void
+forget(struct event **event)
+{
+    if (*event)
+        event_free(*event);
+    *event = NULL;
+}
+
+static void
+note_failure(struct cell *cell, const struct err *err)
+{
+    if (cell->failure.code == 0)
+        cell->failure = *err;
+}
+
+/* The guest has sealed itself: from now on user code runs, and its clock starts. */
+static void
+on_guest(evutil_socket_t fd, short what, void *context)
+{
+    (void)what;
+    struct cell *cell = context;
+    struct guest_ready ready;
+    int fds[1];
+    ssize_t n = fd_receive(fd, &ready, sizeof(ready), fds, 1);
+    forget(&cell->on_guest);
+    if (n != (ssize_t)sizeof(ready) || ready.magic != GUEST_MAGIC)
+        return; /* it died on the way: init reports how */
+    if (ready.err.code != 0) {
+        ready.err.text[sizeof(ready.err.text) - 1] = '\0';
+        note_failure(cell, &ready.err);
+        return;
+    }
+    cell->sealed = true;
+    cell->started_us = clock_now_us();
+    cell->notify = fds[0];
+    cell->on_notify =
+        watch(cell, cell->notify, EV_READ | EV_PERSIST, cell_notified, 0);
+    struct timeval wall = time_of(cell->request.policy->wall_ms * MS_US);
+    event_add(cell->on_wall, &wall);
+    cell->on_tick = event_new(cell->base, -1, 0, on_tick, cell);
+    if (cell->on_tick)
+        schedule_tick(cell, 0);
+}
+
+static void
+take_message(struct cell *cell, struct init_message *message, int *fds)
+{
+    switch (message->kind) {
+    case INIT_ENTERED:
+        cell->tmp_fd = fd_take(&fds[0]);
+        cell->proc_fd = fd_take(&fds[1]);
+        break;
+    case INIT_FAILED:
+        message->err.text[sizeof(message->err.text) - 1] = '\0';
+        note_failure(cell, &message->err);
+        break;
+    case INIT_EXITED:
+        cell->exited = true;
+        cell->wait_status = message->wait_status;
+        cell->ended_us = clock_now_us();
+        break;
+    default:
+        break;
+    }
+    fd_close(&fds[0]);
+    fd_close(&fds[1]);
+}
+
+/* As fd_receive: 0 is the end, init has closed its side. */
+static ssize_t
+read_message(struct cell *cell)
+{
+    struct init_message message;
+    int fds[2];
+    ssize_t n = fd_receive(cell->report, &message, sizeof(message), fds, 2);
+    if (n == (ssize_t)sizeof(message))
+        take_message(cell, &message, fds);
+    return n;
+}
+
+static void
+on_report(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    struct cell *cell = context;
+    ssize_t n = read_message(cell);
+    if (n <= 0 && n != -EAGAIN)
+        forget(&cell->on_report);
+}
+
+static void
+stop_watching(struct cell *cell)
+{
+    struct event **const events[] = {&cell->on_init,  &cell->on_report, &cell->on_guest,
+                                     &cell->on_notify, &cell->on_oom,   &cell->on_stdin,
+                                     &cell->on_wall,  &cell->on_tick};
+    for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++)
+        forget(events[i]);
+}
+
+static void
+reap_init(struct cell *cell)
+{
+    struct rusage usage;
+    int status;
+    while (wait4(cell->init, &status, 0, &usage) < 0 && errno == EINTR)
+        continue;
+    cell->init = 0;
+    enum { US_PER_S = 1000000, KIB = 1024 };
+    uint64_t cpu_us = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * US_PER_S +
+                      (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    if (cpu_us > cell->meter_cpu_us)
+        cell->meter_cpu_us = cpu_us;
+    uint64_t resident = (uint64_t)usage.ru_maxrss * KIB;
+    if (resident > cell->meter_peak_bytes)
+        cell->meter_peak_bytes = resident;
+}
+
+static void
+collect(struct cell *cell)
+{
+    static const char *const own_folders[] = {".cache", ".config/matplotlib", NULL};
+    const struct cell_request *request = &cell->request;
+    if (!request->job->collect || cell->tmp_fd < 0 || !cell->sealed)
+        return;
+    struct collect_limits limits = {.files = request->policy->collect_files,
+                                    .bytes = request->policy->collect_bytes,
+                                    .job = request->job,
+                                    .own_folders = own_folders};
+    struct err err = {0};
+    if (collect_files(cell->tmp_fd, &limits, request->collect_dir, cell->outcome, &err) < 0)
+        note_failure(cell, &err);
+}
+
+static void
+release(struct cell *cell)
+{
+    stop_watching(cell);
+    output_done(&cell->out);
+    output_done(&cell->err);
+    const int *const fds[] = {&cell->init_pidfd, &cell->report, &cell->guest, &cell->notify,
+                              &cell->tmp_fd,     &cell->proc_fd, &cell->oom_fd,
+                              &cell->stdin_fd,   &cell->claims_fd};
+    for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
+        fd_close(fds[i]);
+    cell->init_pidfd = cell->report = cell->guest = cell->notify = cell->tmp_fd = -1;
+    cell->proc_fd = cell->oom_fd = cell->stdin_fd = cell->claims_fd = -1;
+    if (cell->claims)
+        munmap(cell->claims, sizeof(*cell->claims));
+    cell->claims = NULL;
+    bool clean = cgroup_remove(&cell->cgroup) == 0;
+    if (cell->scratch_dir[0] != '\0')
+        keeper_remove_tree(cell->scratch_dir);
+    if (clean)
+        keeper_done(&cell->keeper);
+    else
+        fd_close(&cell->keeper.lifeline); /* it goes on trying */
+}
+
+/* Init is dead, so everything in the cell is: what its pipes hold is all there will be. */
+static void
+on_init(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    struct cell *cell = context;
+    if (cell->ended_us == 0)
+        cell->ended_us = clock_now_us();
+    while (read_message(cell) > 0)
+        continue;
+    reap_init(cell);
+    stop_watching(cell);
+    output_drain(&cell->out);
+    output_drain(&cell->err);
+    collect(cell);
+    cell_decide(cell);
+    release(cell);
+    cell->finished = true;
+    cell->request.on_end(cell->request.context);
+}
+
+static int
+start_watching(struct cell *cell, struct err *err)
+{
+    struct outcome *outcome = cell->outcome;
+    const struct job *job = cell->request.job;
+    int r = output_start(cell, &cell->out, 1, cell->out.fd, &outcome->out, err);
+    if (r == 0)
+        r = output_start(cell, &cell->err, 2, cell->err.fd, &outcome->err, err);
+    if (r == 0)
+        r = fd_set_nonblocking(cell->report);
+    if (r < 0)
+        return r;
+    cell->on_init = watch(cell, cell->init_pidfd, EV_READ | EV_PERSIST, on_init, 0);
+    cell->on_report = watch(cell, cell->report, EV_READ | EV_PERSIST, on_report, 0);
+    cell->on_guest = watch(cell, cell->guest, EV_READ, on_guest, 0);
+    cell->on_wall = watch(cell, -1, 0, on_wall, (uint64_t)START_LIMIT_MS * MS_US);
+    cell->oom_fd = cgroup_watch_oom(&cell->cgroup);
+    if (cell->oom_fd >= 0)
+        cell->on_oom = watch(cell, cell->oom_fd, EV_READ | EV_PERSIST, on_oom, 0);
+    if (job->stdin_bytes.n > 0 && fd_set_nonblocking(cell->stdin_fd) == 0)
+        cell->on_stdin =
+            watch(cell, cell->stdin_fd, EV_WRITE | EV_PERSIST, cell_feed_stdin, 0);
+    else
+        close(fd_take(&cell->stdin_fd));
+    return cell->failure.code == 0 ? 0 : err_set(err, cell->failure.code, "%s",
+                                                 cell->failure.text);
+}
+
+static struct cell *
+cell_new(struct event_base *base, const struct cell_request *request,
+         struct outcome *outcome)
+{
+    struct cell *cell = calloc(1, sizeof(*cell));
+    if (!cell)
+        return NULL;
+    cell->plan = calloc(1, sizeof(*cell->plan));
+    if (!cell->plan) {
+        free(cell);
+        return NULL;
+    }
+    cell->request = *request;
+    cell->base = base;
+    cell->outcome = outcome;
+    cell->started_us = clock_now_us();
+    cell->init_pidfd = cell->report = cell->guest = cell->notify = cell->tmp_fd = -1;
+    cell->proc_fd = cell->oom_fd = cell->stdin_fd = cell->claims_fd = -1;
+    cell->out.fd = cell->err.fd = cell->keeper.lifeline = -1;
+    cgroup_init(&cell->cgroup);
+    return cell;
+}
+
+int
+cell_start(struct event_base *base, const struct cell_request *request,
+           struct outcome *outcome, struct cell **ret, struct err *err)
+{
+    struct cell *cell = cell_new(base, request, outcome);
+    if (!cell)
+        return err_set(err, -ENOMEM, "no memory for a cell");
+    int r = cell_spawn(cell, err);
+    if (r == 0)
+        r = start_watching(cell, err);
+    if (r < 0) {
+        cell_free(cell);
+        return r;
+    }
+    *ret = cell;
+    return 0;
+}
+
+void
+cell_free(struct cell *cell)
+{
+    if (!cell)
+        return;
+    if (cell->init > 0) {
+        cell_end(cell, CAUSE_ABANDON);
+        close(fd_take(&cell->report)); /* the lifeline, for an init that waits for its go */
+        reap_init(cell);
+    }
+    if (!cell->finished)
+        release(cell);
+    free(cell->plan);
+    free(cell);
+}
