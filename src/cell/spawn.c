@@ -204,7 +204,6 @@ send_setup(struct cell *cell, struct err *err)
     setup->magic = GUEST_MAGIC;
     setup->version = GUEST_VERSION;
     setup->seal = cell->plan->seal;
-    setup->seal.landlock_fd = GUEST_LANDLOCK_FD;
     r = fd_send(cell->guest, setup, sizeof(*setup), &cell->claims_fd, 1);
     free(setup);
     /* EPIPE: it has died already, and init's report will say of what. */
@@ -245,6 +244,7 @@ cell_spawn(struct cell *cell, struct err *err)
     if (r == 0)
         r = jail_plan_build(request->policy, request->image, request->guest_file,
                             cell->cgroup.version != 0, cell->plan, err);
+    cell->plan->seal.landlock_fd = cell->plan->init_seal.landlock_fd = GUEST_LANDLOCK_FD;
     if (r == 0)
         r = name_scratch(cell, err);
     if (r == 0)

@@ -250,7 +250,7 @@ def scratch():
 
 
 def install(program, base):
-    """Copies the program and the guest files beside it; returns the copy's path.
+    """Copies the program and its guest extension; returns the copy's path.
 
     `program` is the executable, or the build folder that holds it. A build may have read-only
     or private modes: the copy is readable by everyone.
@@ -260,10 +260,13 @@ def install(program, base):
     target = os.path.join(base, "bin")
     os.makedirs(target, exist_ok=True)
     shutil.copy2(program, target + "/adyton")
-    guest = os.path.join(os.path.dirname(os.path.realpath(program)), "guest")
-    if os.path.isdir(guest):
-        shutil.copytree(guest, target + "/guest", dirs_exist_ok=True,
-                        ignore=shutil.ignore_patterns("*.p", "__pycache__"))
+    beside = os.path.dirname(os.path.realpath(program))
+    for place in ("src/guest", "guest", "../lib/adyton"):
+        guest = os.path.join(beside, place, "_adyton.abi3.so")
+        if os.path.exists(guest):
+            os.makedirs(target + "/guest", exist_ok=True)
+            shutil.copy2(guest, target + "/guest")
+            break
     open_up(target)
     return target + "/adyton"
 
