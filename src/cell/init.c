@@ -87,7 +87,7 @@ reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* One byte: the supervisor has written the identity maps and the control group. */
+/* One byte: the supervisor has written the identity maps. */
 static void
 wait_for_go(void)
 {
@@ -255,8 +255,12 @@ init_main(const struct init_task *task)
     int no_listener;
 
     reset_signals();
-    if (keep_descriptors(task, &err) < 0)
+    int joined = cgroup_join(task->joins, &err);
+    struct err lost;
+    if (keep_descriptors(task, &lost) < 0)
         _exit(EXIT_FAILURE); /* nobody can be told: the socket is not in its place */
+    if (joined < 0)
+        fail(&err);
     wait_for_go();
     if (!namespaces && open_children_list(&err) < 0)
         fail(&err);

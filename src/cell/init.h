@@ -8,6 +8,7 @@
 
 #include "base/attr.h"
 #include "base/err.h"
+#include "jail/cgroup.h"
 #include "jail/jail.h"
 #include "job/job.h"
 
@@ -31,6 +32,7 @@ struct init_task {
     int report;   /* the socket */
     int guest;    /* the guest's end of its own socket */
     int stdio[3]; /* the interpreter's standard streams */
+    int joins[CGROUP_SLOTS]; /* see cgroup_join */
 };
 
 /* Runs in the cloned child and does not return. Allocates nothing. */

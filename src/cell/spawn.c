@@ -23,7 +23,10 @@
 /* The child's ends, gone from the supervisor once the cell runs. */
 struct child_ends {
     int report, guest, stdin_fd, stdout_fd, stderr_fd;
+    int joins[CGROUP_SLOTS];
 };
+
+static const struct child_ends no_ends = {-1, -1, -1, -1, -1, {-1, -1, -1}};
 
 static int
 find_cgroup(struct cell *cell, struct err *err)
@@ -127,6 +130,8 @@ close_child_ends(struct child_ends *child)
     fd_close(&child->stdin_fd);
     fd_close(&child->stdout_fd);
     fd_close(&child->stderr_fd);
+    for (size_t i = 0; i < CGROUP_SLOTS; i++)
+        fd_close(&child->joins[i]);
 }
 
 static int
@@ -152,6 +157,8 @@ clone_init(struct cell *cell, const struct child_ends *child, const struct comma
                                  .report = child->report, .guest = child->guest,
                                  .stdio = {child->stdin_fd, child->stdout_fd,
                                            child->stderr_fd}};
+        for (size_t i = 0; i < CGROUP_SLOTS; i++)
+            task.joins[i] = child->joins[i];
         init_main(&task);
     }
     if (pid < 0 && (errno == EPERM || errno == ENOSPC))
@@ -222,11 +229,9 @@ start_init(struct cell *cell, struct child_ends *child, struct err *err)
     r = clone_init(cell, child, &line, err);
     command_line_done(&line);
     close_child_ends(child);
-    *child = (struct child_ends){-1, -1, -1, -1, -1};
+    *child = no_ends;
     if (r == 0)
         r = write_maps(cell, err);
-    if (r == 0 && cgroup_clone_fd(&cell->cgroup) < 0)
-        r = cgroup_attach(&cell->cgroup, cell->init, err);
     if (r == 0) {
         r = fd_send(cell->report, "g", 1, NULL, 0);
         if (r < 0)
@@ -239,7 +244,7 @@ int
 cell_spawn(struct cell *cell, struct err *err)
 {
     const struct cell_request *request = &cell->request;
-    struct child_ends child = {-1, -1, -1, -1, -1};
+    struct child_ends child = no_ends;
     int r = find_cgroup(cell, err);
     if (r == 0)
         r = jail_plan_build(request->policy, request->image, request->guest_file,
@@ -255,6 +260,8 @@ cell_spawn(struct cell *cell, struct err *err)
         r = make_scratch(cell, err);
     if (r == 0)
         r = make_channels(cell, &child, err);
+    if (r == 0)
+        r = cgroup_open_joins(&cell->cgroup, child.joins, err);
     if (r == 0)
         r = start_init(cell, &child, err);
     close_child_ends(&child);

@@ -106,16 +106,27 @@ cgroup_make(struct cgroup *cgroup, const struct policy *policy, struct err *err)
 }
 
 int
-cgroup_attach(const struct cgroup *cgroup, pid_t pid, struct err *err)
+cgroup_open_joins(const struct cgroup *cgroup, int ret_fds[CGROUP_SLOTS], struct err *err)
 {
+    for (size_t i = 0; i < CGROUP_SLOTS; i++)
+        ret_fds[i] = -1;
+    if (cgroup->version != 1)
+        return 0; /* v2: clone3 puts the process there */
     for (size_t i = 0; i < CGROUP_SLOTS; i++) {
-        if (cgroup->slots[i].dir < 0)
-            continue;
-        int r = file_write_u64(cgroup->slots[i].dir, "cgroup.procs", (uint64_t)pid);
-        if (r < 0)
-            return err_set(err, r, "put the cell into cgroup %s/%s: %s",
-                           cgroup->slots[i].parent, cgroup->name, strerrordesc_np(-r));
+        ret_fds[i] = openat(cgroup->slots[i].dir, "tasks", O_WRONLY | O_CLOEXEC);
+        if (ret_fds[i] < 0)
+            return err_sys(err, "open tasks of cgroup %s/%s", cgroup->slots[i].parent,
+                           cgroup->name);
     }
+    return 0;
+}
+
+int
+cgroup_join(const int fds[CGROUP_SLOTS], struct err *err)
+{
+    for (size_t i = 0; i < CGROUP_SLOTS; i++)
+        if (fds[i] >= 0 && write(fds[i], "0", 1) != 1)
+            return err_sys(err, "join the cell's control group");
     return 0;
 }
 

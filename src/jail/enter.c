@@ -155,7 +155,7 @@ const struct enter_step jail_enter_steps[] = {
      NS | LANDLOCK, enter_death},
     {"hostname",    "needs CAP_SYS_ADMIN in the new user namespace, which ends with the seal",
      NS,            enter_hostname},
-    {"cgroup",      "after the supervisor has put us into the cell's groups: they become its root",
+    {"cgroup",      "after init has joined the cell's groups: they become its root",
      NS,            enter_cgroup},
     {"loopback",    "needs CAP_NET_ADMIN in the new network namespace",
      NS,            enter_loopback},
