@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -34,17 +35,19 @@ cell_notified(evutil_socket_t fd, short what, void *context)
 {
     (void)what;
     struct cell *cell = context;
+    /* When every process with the filter is gone the descriptor only hangs up, for ever. And a
+     * receive with nothing to receive would block us. */
+    struct pollfd there = {fd, POLLIN, 0};
+    if (poll(&there, 1, 0) == 1 && !(there.revents & POLLIN)) {
+        event_free(cell->on_notify);
+        cell->on_notify = NULL;
+        return;
+    }
     /* The kernel wants them zeroed; a newer one with larger structs refuses by EINVAL. */
     struct seccomp_notif call;
     memset(&call, 0, sizeof(call));
-    if (ioctl(fd, SECCOMP_IOCTL_NOTIF_RECV, &call) < 0) {
-        /* ENOENT: the caller died first. Else every process that had this filter is gone. */
-        if (errno != EINTR && errno != ENOENT && cell->on_notify) {
-            event_free(cell->on_notify);
-            cell->on_notify = NULL;
-        }
-        return;
-    }
+    if (!(there.revents & POLLIN) || ioctl(fd, SECCOMP_IOCTL_NOTIF_RECV, &call) < 0)
+        return; /* the caller died first */
     uint64_t arguments[6];
     for (int i = 0; i < 6; i++)
         arguments[i] = call.data.args[i];
