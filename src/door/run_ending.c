@@ -66,17 +66,29 @@ append_incident(const struct incident *i, struct buf *out)
     return r < 0 ? r : buf_append(out, "\n", 1);
 }
 
+/* What ended the run is an incident too, and the first line has said it. */
+static bool
+is_said(const struct outcome *o, const struct incident *i)
+{
+    return strcmp(i->act, o->message) == 0;
+}
+
 static int
 append_incidents(const struct outcome *o, struct buf *out)
 {
     int r = 0;
-    size_t shown =
-        o->incidents_n < INCIDENT_LINES_MAX ? o->incidents_n : INCIDENT_LINES_MAX;
-    for (size_t i = 0; r == 0 && i < shown; i++)
-        r = append_incident(&o->incidents[i], out);
-    if (r == 0 && (o->incidents_n > shown || o->incidents_dropped > 0))
-        r = buf_printf(out, "adyton: and more of that, in all %zu different acts%s\n",
-                       o->incidents_n, o->incidents_dropped > 0 ? " or more" : "");
+    size_t lines = 0, more = 0;
+    for (size_t i = 0; r == 0 && i < o->incidents_n; i++) {
+        if (is_said(o, &o->incidents[i]))
+            continue;
+        if (lines++ < INCIDENT_LINES_MAX)
+            r = append_incident(&o->incidents[i], out);
+        else
+            more++;
+    }
+    if (r == 0 && (more > 0 || o->incidents_dropped > 0))
+        r = buf_printf(out, "adyton: and %zu%s other acts\n", more,
+                       o->incidents_dropped > 0 ? " or more" : "");
     return r;
 }
 

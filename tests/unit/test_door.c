@@ -278,6 +278,14 @@ test_ending_of_a_timeout(void **state)
     ending(&o, RUN_NORMAL, &out);
     assert_string_equal(
         out.p, "adyton: timeout: stopped after 5s of wall time (limit timeout=5s)\n");
+    /* The supervisor's record of the same end is not said twice. */
+    struct incident end = {.layer = "limit", .action = "ended"};
+    snprintf(end.act, sizeof(end.act), "%s", o.message);
+    outcome_add_incident(&o, &end);
+    ending(&o, RUN_NORMAL, &out);
+    assert_string_equal(
+        out.p, "adyton: timeout: stopped after 5s of wall time (limit timeout=5s)\n");
+    o.incidents_n = 0;
     o.status = STATUS_MEMORY;
     snprintf(o.limit_name, sizeof(o.limit_name), "memory");
     o.limit_value = 256 << 20;
@@ -357,7 +365,7 @@ test_ending_with_incidents(void **state)
     for (size_t i = 0; i < out.n; i++)
         lines += out.p[i] == '\n';
     assert_int_equal(lines, 1 + 10 + 1);
-    assert_non_null(strstr(out.p, "in all 21 different acts\n"));
+    assert_non_null(strstr(out.p, "adyton: and 11 other acts\n"));
     outcome_done(&o);
 }
 
