@@ -123,7 +123,7 @@ append_usage(const struct outcome *o, struct buf *out)
     for (size_t i = 0; r == 0 && i < o->isolation_n; i++)
         r = buf_printf(out, "%s %s", i > 0 ? "," : "", o->isolation[i]);
     if (r == 0 && o->isolation_n == 0)
-        r = buf_printf(out, " nothing: nothing ran");
+        r = buf_printf(out, " nothing, for the code did not run");
     return r < 0 ? r : buf_append(out, "\n", 1);
 }
 
