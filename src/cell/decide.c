@@ -55,6 +55,23 @@ add_limit_incident(const struct facts *facts, const char *rule, const char *laye
 
 /* --- the rules --- */
 
+enum { SAID_BYTES = 160 };
+
+/* The last line that an interpreter wrote before it died: of a traceback, the one that tells. */
+static size_t
+last_line(const struct buf *text, char said[SAID_BYTES])
+{
+    size_t end = text->n;
+    while (end > 0 && (text->p[end - 1] == '\n' || text->p[end - 1] == ' '))
+        end--;
+    size_t start = end;
+    while (start > 0 && text->p[start - 1] != '\n' && end - start < SAID_BYTES - 1)
+        start--;
+    int n = end > start ? snprintf(said, SAID_BYTES, "%.*s", (int)(end - start), text->p + start)
+                        : snprintf(said, SAID_BYTES, "it said nothing");
+    return n > 0 ? (size_t)n : 0;
+}
+
 static bool
 failed_before_code(const struct facts *facts)
 {
@@ -66,6 +83,7 @@ failed_before_code(const struct facts *facts)
     if (cell->sealed)
         return false;
     struct err err;
+    char said[SAID_BYTES];
     if (cell->cause == CAUSE_START)
         err_set(&err, -ETIMEDOUT, "the interpreter was not ready after %d s",
                 START_LIMIT_MS / 1000);
@@ -73,9 +91,8 @@ failed_before_code(const struct facts *facts)
         err_set(&err, -ENOMEM, "the memory limit is too small for the interpreter itself to "
                                "start: choose a larger --memory");
     else
-        err_set(&err, -ECHILD, "the interpreter ended before the code could run: %.160s",
-                facts->outcome->err.head.n > 0 ? facts->outcome->err.head.p
-                                               : "it said nothing");
+        err_set(&err, -ECHILD, "the interpreter ended before the code could run: %.*s",
+                (int)last_line(&facts->outcome->err.head, said), said);
     outcome_fail(facts->outcome, &err);
     return true;
 }
@@ -204,7 +221,7 @@ disk_full(const struct facts *facts)
         return false;
     set_limit(facts, STATUS_DISK, no_inodes ? "disk_inodes" : "disk",
               no_inodes ? policy->disk_inodes : policy->disk_bytes);
-    say(facts, "filled its /tmp (limit %s)", facts->outcome->limit_name);
+    say(facts, no_inodes ? "made more files in its /tmp than it may" : "filled its /tmp");
     add_limit_incident(facts, "disk-limit", "limit", facts->outcome->message);
     return true;
 }

@@ -134,23 +134,34 @@ close_child_ends(struct child_ends *child)
         fd_close(&child->joins[i]);
 }
 
+/* With v2 the new process is born in its group. Docker's default profile has no clone3: then, and
+ * with v1, clone serves and init joins by itself. *ret_joined says which it was. */
+static pid_t
+clone_process(struct cell *cell, bool *ret_joined)
+{
+    uint64_t flags = CLONE_PIDFD;
+    flags |= jail_clone_flags(cell->plan);
+    int group = cgroup_clone_fd(&cell->cgroup);
+    struct clone_args args = {
+        .flags = flags | CLONE_INTO_CGROUP,
+        .pidfd = (uint64_t)(uintptr_t)&cell->init_pidfd,
+        .exit_signal = SIGCHLD,
+        .cgroup = (unsigned)group,
+    };
+    *ret_joined = true;
+    pid_t pid = group >= 0 ? k_clone3(&args) : -1;
+    if (group >= 0 && (pid >= 0 || errno != ENOSYS))
+        return pid;
+    *ret_joined = false;
+    return k_clone(flags, SIGCHLD, &cell->init_pidfd);
+}
+
 static int
 clone_init(struct cell *cell, const struct child_ends *child, const struct command_line *line,
            struct err *err)
 {
-    uint64_t flags = CLONE_PIDFD;
-    flags |= jail_clone_flags(cell->plan);
-    struct clone_args args = {
-        .flags = flags,
-        .pidfd = (uint64_t)(uintptr_t)&cell->init_pidfd,
-        .exit_signal = SIGCHLD,
-    };
-    int group = cgroup_clone_fd(&cell->cgroup);
-    if (group >= 0) {
-        args.flags |= CLONE_INTO_CGROUP;
-        args.cgroup = (unsigned)group;
-    }
-    pid_t pid = k_clone3(&args);
+    bool joined;
+    pid_t pid = clone_process(cell, &joined);
     if (pid == 0) {
         struct init_task task = {.plan = cell->plan, .job = cell->request.job,
                                  .argv = line->argv, .envp = line->envp,
@@ -158,7 +169,7 @@ clone_init(struct cell *cell, const struct child_ends *child, const struct comma
                                  .stdio = {child->stdin_fd, child->stdout_fd,
                                            child->stderr_fd}};
         for (size_t i = 0; i < CGROUP_SLOTS; i++)
-            task.joins[i] = child->joins[i];
+            task.joins[i] = joined ? -1 : child->joins[i];
         init_main(&task);
     }
     if (pid < 0 && (errno == EPERM || errno == ENOSPC))

@@ -110,12 +110,13 @@ cgroup_open_joins(const struct cgroup *cgroup, int ret_fds[CGROUP_SLOTS], struct
 {
     for (size_t i = 0; i < CGROUP_SLOTS; i++)
         ret_fds[i] = -1;
-    if (cgroup->version != 1)
-        return 0; /* v2: clone3 puts the process there */
+    const char *file = cgroup->version == 1 ? "tasks" : "cgroup.procs";
     for (size_t i = 0; i < CGROUP_SLOTS; i++) {
-        ret_fds[i] = openat(cgroup->slots[i].dir, "tasks", O_WRONLY | O_CLOEXEC);
+        if (cgroup->slots[i].dir < 0)
+            continue;
+        ret_fds[i] = openat(cgroup->slots[i].dir, file, O_WRONLY | O_CLOEXEC);
         if (ret_fds[i] < 0)
-            return err_sys(err, "open tasks of cgroup %s/%s", cgroup->slots[i].parent,
+            return err_sys(err, "open %s of cgroup %s/%s", file, cgroup->slots[i].parent,
                            cgroup->name);
     }
     return 0;

@@ -39,12 +39,13 @@ struct cgroup_usage {
  * when there are none. Removes groups left behind by dead supervisors on the way. */
 int cgroup_find(struct cgroup *ret, struct err *err) MUST_USE;
 int cgroup_make(struct cgroup *cgroup, const struct policy *policy, struct err *err) MUST_USE;
-/* v1: opens, for each hierarchy, the file through which the new process joins (cgroup_join);
- * unused places and v2 give -1. The caller closes them. */
+/* Opens, for each hierarchy, the file through which the new process joins (cgroup_join); unused
+ * places give -1. The caller closes them. */
 int cgroup_open_joins(const struct cgroup *cgroup, int ret_fds[CGROUP_SLOTS],
                       struct err *err) MUST_USE;
-/* In the new process, while it has one thread. A process that moves itself by `tasks` is not
- * held up by the lock that every other move takes, whose RCU grace period is 10 to 20 ms. */
+/* In the new process, while it has one thread; not needed after CLONE_INTO_CGROUP. With v1 a
+ * process that moves itself by `tasks` is not held up by the lock that every other move takes,
+ * whose RCU grace period is 10 to 20 ms. */
 int cgroup_join(const int fds[CGROUP_SLOTS], struct err *err) MUST_USE;
 /* v2: the folder's descriptor for CLONE_INTO_CGROUP; -1 with v1. */
 int cgroup_clone_fd(const struct cgroup *cgroup);

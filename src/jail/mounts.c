@@ -172,10 +172,7 @@ mounts_place(struct enter_run *run, struct err *err)
 static int
 make_file(const char *path, const char *text, struct err *err)
 {
-    /* O_EXCL: what the image has brought (its own /etc/hosts, say) stays. */
     AUTO_CLOSE int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0444);
-    if (fd < 0 && (errno == EEXIST || errno == EROFS))
-        return 0;
     if (fd < 0)
         return err_sys(err, "make /%s in the cell", path);
     int r = fd_write_all(fd, text, strlen(text));
@@ -216,18 +213,13 @@ mounts_files(struct enter_run *run, struct err *err)
     return r;
 }
 
-/* One folder of the scratch file system becomes a mount of its own at `target`. */
 static int
-place_scratch(int scratch, const char *folder, const char *target, int *ret_fd,
-              struct err *err)
+split_scratch(int scratch, const char *folder, int *ret_fd, struct err *err)
 {
-    AUTO_CLOSE int fd = open_tree(scratch, folder, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    if (fd < 0)
-        return err_sys(err, "split the scratch file system");
-    if (move_mount(fd, "", AT_FDCWD, target, MOVE_MOUNT_F_EMPTY_PATH) < 0)
-        return err_sys(err, "mount /%s in the cell", target);
-    *ret_fd = fd_take(&fd);
-    return 0;
+    if (mkdirat(scratch, folder, 01777) < 0)
+        return err_sys(err, "make the scratch folder %s", folder);
+    *ret_fd = open_tree(scratch, folder, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    return *ret_fd < 0 ? err_sys(err, "split the scratch file system") : 0;
 }
 
 /* /tmp and /dev/shm (POSIX semaphores and shared memory) are two folders of one file system, so
@@ -242,19 +234,26 @@ mounts_scratch(struct enter_run *run, struct err *err)
                                      {"nr_inodes", policy->disk_inodes + OWN_INODES, NULL}};
     AUTO_CLOSE int scratch = -1;
     AUTO_CLOSE int shm = -1;
+    AUTO_CLOSE int tmp = -1;
     int r = new_mount("tmpfs", options, sizeof(options) / sizeof(*options),
                       MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &scratch, err);
     if (r < 0)
         return r;
-    /* A detached mount cannot be cloned: it stands in /tmp for a moment. */
+    /* A detached mount cannot be cloned: the whole stands in /tmp for a moment. */
     if (move_mount(scratch, "", AT_FDCWD, "tmp", MOVE_MOUNT_F_EMPTY_PATH) < 0)
         return err_sys(err, "mount the scratch file system");
-    if (mkdirat(scratch, "tmp", 01777) < 0 || mkdirat(scratch, "shm", 01777) < 0)
-        return err_sys(err, "make the scratch folders");
-    r = place_scratch(scratch, "shm", "dev/shm", &shm, err);
+    r = split_scratch(scratch, "shm", &shm, err);
     if (r == 0)
-        r = place_scratch(scratch, "tmp", "tmp", &run->entered->tmp_fd, err);
-    return r;
+        r = split_scratch(scratch, "tmp", &tmp, err);
+    if (r < 0)
+        return r;
+    if (umount2("tmp", MNT_DETACH) < 0)
+        return err_sys(err, "take the whole scratch file system away");
+    if (move_mount(shm, "", AT_FDCWD, "dev/shm", MOVE_MOUNT_F_EMPTY_PATH) < 0 ||
+        move_mount(tmp, "", AT_FDCWD, "tmp", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        return err_sys(err, "mount the cell's /tmp and /dev/shm");
+    run->entered->tmp_fd = fd_take(&tmp);
+    return 0;
 }
 
 int

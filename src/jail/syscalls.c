@@ -10,6 +10,7 @@
 #include "jail/jail.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/prctl.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -22,6 +23,7 @@
 #define ANY                0, TEST_NONE, 0, 0
 #define EQ(argument, v)    argument, TEST_EQ, 0, v
 #define NE(argument, v)    argument, TEST_NE, 0, v
+#define LT(argument, v)    argument, TEST_LT, 0, v
 #define GT(argument, v)    argument, TEST_GT, 0, v
 #define BITS(arg, mask, v) arg, TEST_MASKED, mask, v
 
@@ -72,7 +74,6 @@ const struct syscall_row jail_syscalls[] = {
     {CALL(fchmodat),          CALL_ALLOW, 0, 0, ANY, "its own files in /tmp"},
     {CALL(fchown),            CALL_ALLOW, 0, 0, ANY, "only to itself: no capability"},
     {CALL(fchownat),          CALL_ALLOW, 0, 0, ANY, "only to itself: no capability"},
-    {CALL(fcntl),             CALL_ALLOW, 0, 0, ANY, "close-on-exec, locks"},
     {CALL(fdatasync),         CALL_ALLOW, 0, 0, ANY, "sqlite3"},
     {CALL(fgetxattr),         CALL_ALLOW, 0, 0, ANY, "shutil.copystat"},
     {CALL(flistxattr),        CALL_ALLOW, 0, 0, ANY, "shutil.copystat"},
@@ -147,6 +148,22 @@ const struct syscall_row jail_syscalls[] = {
     {CALL(utimes),            CALL_ALLOW, 0, 0, ANY, "os.utime"},
     {CALL(write),             CALL_ALLOW, 0, 0, ANY, "files"},
     {CALL(writev),            CALL_ALLOW, 0, 0, ANY, "files"},
+
+    /* fcntl can also aim signals at any process of the user (F_SETOWN, F_SETSIG): where those
+     * could leave the cell, a list without them. */
+    {CALL(fcntl),             CALL_ALLOW,  0,     WHEN_SCOPED,   ANY, "close-on-exec, locks"},
+    {CALL(fcntl),             CALL_ALLOW,  0,     WHEN_UNSCOPED, LT(1, F_SETOWN), "flags and POSIX locks"},
+    {CALL(fcntl),             CALL_ALLOW,  0,     WHEN_UNSCOPED, EQ(1, F_OFD_GETLK), "locks"},
+    {CALL(fcntl),             CALL_ALLOW,  0,     WHEN_UNSCOPED, EQ(1, F_OFD_SETLK), "locks"},
+    {CALL(fcntl),             CALL_ALLOW,  0,     WHEN_UNSCOPED, EQ(1, F_OFD_SETLKW), "locks"},
+    {CALL(fcntl),             CALL_ALLOW,  0,     WHEN_UNSCOPED, EQ(1, F_DUPFD_CLOEXEC), "os.dup"},
+    {CALL(fcntl),             CALL_ALLOW,  0,     WHEN_UNSCOPED, EQ(1, F_SETPIPE_SZ), "fcntl.F_SETPIPE_SZ"},
+    {CALL(fcntl),             CALL_ALLOW,  0,     WHEN_UNSCOPED, EQ(1, F_GETPIPE_SZ), "fcntl.F_GETPIPE_SZ"},
+    {CALL(fcntl),             CALL_ALLOW,  0,     WHEN_UNSCOPED, EQ(1, F_ADD_SEALS), "memory files"},
+    {CALL(fcntl),             CALL_ALLOW,  0,     WHEN_UNSCOPED, EQ(1, F_GET_SEALS), "memory files"},
+    {CALL(fcntl),             CALL_REFUSE, EPERM, WHEN_UNSCOPED, BITS(1, LOW32, F_SETOWN), "could signal processes outside"},
+    {CALL(fcntl),             CALL_REFUSE, EPERM, WHEN_UNSCOPED, BITS(1, LOW32, F_SETOWN_EX), "could signal processes outside"},
+    {CALL(fcntl),             CALL_REFUSE, EPERM, WHEN_UNSCOPED, BITS(1, LOW32, F_SETSIG), "could signal processes outside"},
 
     /* A fifo is a file; a device is a way to the host's drivers. */
     {CALL(mknod),             CALL_ALLOW,  0,     0, BITS(1, S_IFMT, S_IFIFO),  "os.mkfifo"},
@@ -271,11 +288,13 @@ const struct syscall_row jail_syscalls[] = {
     {CALL(sched_yield),       CALL_ALLOW, 0, 0, ANY, "OpenBLAS spins with it"},
     {CALL(sysinfo),           CALL_ALLOW, 0, 0, ANY, "os.sysconf('SC_PHYS_PAGES')"},
     {CALL(uname),             CALL_ALLOW, 0, 0, ANY, "platform; the name is the cell's"},
-    /* On itself alone: pid 0 is the caller. */
-    {CALL(prlimit64),         CALL_ALLOW, 0,     0, EQ(0, 0), "resource.setrlimit"},
-    {CALL(prlimit64),         CALL_QUIET, EPERM, 0, NE(0, 0), "limits of another process"},
-    {CALL(sched_setaffinity), CALL_ALLOW, 0,     0, EQ(0, 0), "os.sched_setaffinity(0, …)"},
-    {CALL(sched_setaffinity), CALL_QUIET, EPERM, 0, NE(0, 0), "another process"},
+    /* On itself alone where others can be seen: pid 0 is the caller. */
+    {CALL(prlimit64),         CALL_ALLOW, 0,     WHEN_NAMESPACES, ANY, "resource.prlimit, within the cell"},
+    {CALL(prlimit64),         CALL_ALLOW, 0,     WHEN_LANDLOCK, EQ(0, 0), "resource.setrlimit"},
+    {CALL(prlimit64),         CALL_QUIET, EPERM, WHEN_LANDLOCK, NE(0, 0), "limits of another process"},
+    {CALL(sched_setaffinity), CALL_ALLOW, 0,     WHEN_NAMESPACES, ANY, "os.sched_setaffinity, within the cell"},
+    {CALL(sched_setaffinity), CALL_ALLOW, 0,     WHEN_LANDLOCK, EQ(0, 0), "os.sched_setaffinity(0, …)"},
+    {CALL(sched_setaffinity), CALL_QUIET, EPERM, WHEN_LANDLOCK, NE(0, 0), "another process"},
     {CALL(setrlimit),         CALL_ALLOW, 0, 0, ANY, "lowers: raising needs a capability"},
     {CALL(setpgid),           CALL_ALLOW, 0, 0, ANY, "os.setpgid"},
     {CALL(setsid),            CALL_ALLOW, 0, 0, ANY, "daemons of its own; they die with the cell"},

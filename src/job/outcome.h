@@ -59,7 +59,7 @@ struct incident {
 struct collected_file {
     char path[OUTCOME_FILE_PATH_BYTES]; /* relative to /tmp; any bytes but NUL */
     uint64_t bytes;
-    char mime[64];
+    char mime[128];
     char sha256[65];
 };
 

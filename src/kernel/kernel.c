@@ -27,6 +27,13 @@ k_clone3(struct clone_args *args)
     return (pid_t)syscall(SYS_clone3, args, sizeof(*args));
 }
 
+pid_t
+k_clone(uint64_t flags, int exit_signal, int *pidfd)
+{
+    /* Flags, stack, and where the pidfd goes: alike on x86-64 and arm64. */
+    return (pid_t)syscall(SYS_clone, flags | (uint64_t)exit_signal, NULL, pidfd, NULL, NULL);
+}
+
 int
 k_openat2(int dir, const char *path, const struct open_how *how)
 {
