@@ -97,12 +97,20 @@ def _expect(plain, *texts):
 
 # Surroundings that a case looks for, during its control and during its run -------------------
 
+def _loopbacks():
+    found = [(socket.AF_INET, "127.0.0.1")]
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET6) as probe:
+        probe.bind(("::1", 0))
+        found.append((socket.AF_INET6, "::1"))
+    return found
+
+
 @contextlib.contextmanager
 def host_listeners(reached):
     """Services on 8765 of both loopback addresses; `reached` collects who connected."""
     servers = []
     try:
-        for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+        for family, address in _loopbacks():
             server = socket.socket(family)
             servers.append(server)
             server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -281,7 +289,7 @@ def datagram_leaves(ctx, case):
 
 
 def listener_reached(ctx, case):
-    return _expect(run_plain(ctx, case), "ESCAPED 127.0.0.1", "ESCAPED ::1")
+    return _expect(run_plain(ctx, case), *("ESCAPED " + a for _, a in _loopbacks()))
 
 
 def secrets_seen(ctx, case):

@@ -88,6 +88,15 @@ def run(program, identity, options, source, stdin=subprocess.DEVNULL, environmen
     return Result(argv, child.returncode, out, err, time.monotonic() - started, hung)
 
 
+def refusal(program, identity, policy, source):
+    """Why this host refuses cells to an ordinary user, or None. Only a suite that is itself run
+    by such a user may skip for it: as root the suite makes what a user needs."""
+    if os.geteuid() == 0:
+        return None
+    result = run(program, identity, ["--policy", policy], source)
+    return result.get("message") if result.status == "failed" else None
+
+
 def problems_of_form(result):
     """What is wrong with the outcome whatever was run: form, exit status, layers."""
     if result.hung:

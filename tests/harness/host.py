@@ -96,8 +96,6 @@ class Groups:
     found in the private group is a leftover.
     """
 
-    shared = False
-
     def __init__(self, name, uid=0):
         self.folders = []
         for point, own, unified in _hierarchies():
@@ -122,6 +120,9 @@ class Groups:
         """Moves the calling process into every leaf; for a child, before it drops privilege."""
         for folder in self.folders:
             _write(folder + LEAF + "/cgroup.procs", str(os.getpid()))
+
+    def note(self, pid):
+        """A supervisor was started; in a private group all is ours anyway."""
 
     def strangers(self):
         """Groups other than the leaves: whatever adyton made there and did not remove."""
@@ -148,21 +149,25 @@ class Groups:
 
 
 class OwnGroups:
-    """Our own groups as they are, which other programs may share: nothing is moved or made."""
-
-    shared = True
+    """Our own groups as they are, which other programs may share: nothing is moved or made.
+    A cell's group is named after its supervisor, so those of our own runs can be told."""
 
     def __init__(self):
         self.folders = [folder for _, folder, _ in _hierarchies()]
+        self.pids = set()
 
     def join(self):
         pass
+
+    def note(self, pid):
+        self.pids.add(str(pid))
 
     def strangers(self):
         # At the top of v2 the folder `adyton` is kept; the groups in it are not.
         places = self.folders + [folder + "/adyton" for folder in self.folders]
         return [os.path.join(place, name) for place in places if os.path.isdir(place)
-                for name in os.listdir(place) if name.startswith("adyton-")]
+                for name in os.listdir(place)
+                if name.startswith("adyton-") and name.split("-")[1] in self.pids]
 
     def remove(self):
         pass

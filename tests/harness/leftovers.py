@@ -8,6 +8,7 @@ import time
 
 GRACE_SECONDS = 3.0   # for what other programs of the host may have made under the same names
 OURS = ("adyton", "sbx-")   # what the program names its own, and what the cases write
+NOT_OURS = "adyton-escape"  # what the escape probes place on the host, maybe meanwhile
 
 
 def _processes():
@@ -68,7 +69,7 @@ def _named_files(folders):
     for folder in folders:
         with contextlib.suppress(OSError):
             found |= {os.path.join(folder, n) for n in os.listdir(folder)
-                      if n.startswith(OURS)}
+                      if n.startswith(OURS) and not n.startswith(NOT_OURS)}
     return found
 
 
@@ -93,22 +94,18 @@ class Watch:
         return {
             "process": set(descendants().values()),
             "mount": _mounts(),
-            "control group": self._groups(shared=False),
-            "group in our own": self._groups(shared=True),
+            "control group": {path for i in self.identities if i.groups
+                              for path in i.groups.strangers()},
             "file": _named_files(folders),
             "private file": private,
             "descriptor": _descriptors(),
         }
 
-    def _groups(self, shared):
-        return {path for i in self.identities if i.groups and i.groups.shared == shared
-                for path in i.groups.strangers()}
-
     def leftovers(self, patience=0.0):
         """Sentences, one a leftover. `patience`: seconds that the kernel may take to end what
         nobody waits for; what is only ours to make is not waited for beyond that."""
         reap_orphans()
-        shared = ("mount", "file", "group in our own")
+        shared = ("mount", "file")
         started = time.monotonic()
         while True:
             now = self._look()

@@ -13,6 +13,8 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
+import host          # noqa: E402
+import leftovers     # noqa: E402
 from tap import Tap  # noqa: E402
 
 FAKE = r'''#!/usr/bin/python3
@@ -75,8 +77,34 @@ def points(text):
     return found
 
 
+def check_watch(tap):
+    """Each kind of leftover is seen, and seen only while it is there."""
+    with host.scratch() as base:
+        identity = host.as_root(base) if os.geteuid() == 0 else host.as_user(base)
+        watch = leftovers.Watch([identity])
+        tap.point("nothing is left of nothing", watch.leftovers())
+        child = subprocess.Popen(["sleep", "60"])
+        kept = os.open("/dev/null", os.O_RDONLY)
+        os.mkdir(identity.tmp + "/cell")
+        wanted = {"process sleep", "descriptor", "private file"}
+        if identity.groups:
+            os.mkdir(identity.groups.folders[0] + "/adyton-1")
+            wanted.add("control group")
+        found = watch.leftovers()
+        os.close(kept)
+        child.wait()   # ended by the watch, after it had told of it
+        tap.point("each kind of leftover is told", [
+            "not told: %s, of %r" % (w, found) for w in sorted(wanted)
+            if not any("left behind: " + w in f for f in found)])
+        tap.point("what was told of is removed", watch.leftovers())
+        if identity.groups:
+            identity.groups.remove()
+
+
 def main():
     tap = Tap()
+    host.become_subreaper()
+    check_watch(tap)
     with tempfile.TemporaryDirectory(prefix="cases-self-") as folder:
         os.chmod(folder, 0o755)
         code, text = run_suite(folder)
