@@ -26,7 +26,8 @@ record(struct cell *cell, const struct syscall_row *row, const struct seccomp_da
              row->verdict == CALL_END ? "ended" : "refused");
     char text[SYSCALL_TEXT_BYTES];
     jail_syscall_text(data->nr, arguments, text);
-    snprintf(incident.act, sizeof(incident.act), "%s: %s", text, row->why);
+    snprintf(incident.act, sizeof(incident.act), "%s", text);
+    snprintf(incident.reason, sizeof(incident.reason), "%s", row->why);
     outcome_add_incident(cell->outcome, &incident);
 }
 
@@ -56,7 +57,10 @@ cell_notified(evutil_socket_t fd, short what, void *context)
     struct seccomp_notif_resp answer = {.id = call.id, .error = row ? -row->error : -ENOSYS};
     if (row)
         record(cell, row, &call.data);
-    if (row && row->verdict == CALL_END)
+    if (row && row->verdict == CALL_END) {
+        /* No answer: the caller stays stopped in its call until it is killed there. */
         cell_end(cell, CAUSE_CALL);
+        return;
+    }
     (void)ioctl(fd, SECCOMP_IOCTL_NOTIF_SEND, &answer);
 }

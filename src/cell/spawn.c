@@ -45,7 +45,8 @@ name_scratch(struct cell *cell, struct err *err)
 {
     if (cell->request.policy->isolation != ISOLATION_LANDLOCK)
         return 0;
-    const char *base = getenv("TMPDIR");
+    /* As root the cell has another user, who may not pass through root's own TMPDIR. */
+    const char *base = cell->plan->as_root ? NULL : getenv("TMPDIR");
     char *name = cell->plan->scratch_dir;
     int n = snprintf(name, sizeof(cell->plan->scratch_dir), "%s/adyton-%d-%llx",
                      base && base[0] == '/' ? base : "/tmp", getpid(),

@@ -59,6 +59,10 @@ append_incident(const struct incident *i, struct buf *out)
         r = buf_printf(out, "%s ", i->action);
     if (r == 0)
         r = terminal_append_line(i->act[0] != '\0' ? i->act : i->rule, out);
+    if (r == 0 && i->reason[0] != '\0')
+        r = buf_printf(out, ": ");
+    if (r == 0 && i->reason[0] != '\0')
+        r = terminal_append_line(i->reason, out);
     if (r == 0 && i->line > 0)
         r = buf_printf(out, " at line %d", i->line);
     if (r == 0 && i->count > 1)

@@ -164,16 +164,20 @@ enum syscall_when {
     WHEN_SCOPED = 1 << 9,
 };
 enum syscall_test { TEST_NONE, TEST_EQ, TEST_NE, TEST_MASKED, TEST_GT, TEST_LT };
+struct syscall_test_row {
+    unsigned argument;
+    enum syscall_test test;
+    uint64_t mask, value; /* TEST_MASKED: (argument & mask) == value */
+};
 struct syscall_row {
     int number; /* negative where this architecture lacks it */
     const char *name;
     enum syscall_verdict verdict;
     int error;
     unsigned when; /* all bits must hold */
-    unsigned argument;
-    enum syscall_test test;
-    uint64_t mask, value; /* TEST_MASKED: (argument & mask) == value */
+    struct syscall_test_row test;
     const char *why;
+    struct syscall_test_row and; /* a second condition; TEST_NONE in most rows */
 };
 extern const struct syscall_row jail_syscalls[];
 extern const size_t jail_syscalls_n;

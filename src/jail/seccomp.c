@@ -44,18 +44,21 @@ row_action(const struct syscall_row *row)
                                       : by_verdict[row->verdict];
 }
 
-static struct scmp_arg_cmp
-row_compare(const struct syscall_row *row)
+/* Appends a condition when there is one. */
+static void
+add_compare(const struct syscall_test_row *test, struct scmp_arg_cmp *compares, unsigned *n)
 {
     static const enum scmp_compare by_test[] = {
         [TEST_EQ] = SCMP_CMP_EQ, [TEST_NE] = SCMP_CMP_NE, [TEST_MASKED] = SCMP_CMP_MASKED_EQ,
         [TEST_GT] = SCMP_CMP_GT, [TEST_LT] = SCMP_CMP_LT,
     };
-    bool masked = row->test == TEST_MASKED;
-    return (struct scmp_arg_cmp){.arg = row->argument,
-                                 .op = by_test[row->test],
-                                 .datum_a = masked ? row->mask : row->value,
-                                 .datum_b = masked ? row->value : 0};
+    bool masked = test->test == TEST_MASKED;
+    if (test->test == TEST_NONE)
+        return;
+    compares[(*n)++] = (struct scmp_arg_cmp){.arg = test->argument,
+                                             .op = by_test[test->test],
+                                             .datum_a = masked ? test->mask : test->value,
+                                             .datum_b = masked ? test->value : 0};
 }
 
 static int
@@ -63,13 +66,11 @@ add_row(scmp_filter_ctx filter, const struct syscall_row *row)
 {
     if (row->number < 0)
         return 0; /* this architecture never had it */
-    struct scmp_arg_cmp compare = {0};
-    unsigned compares = 0;
-    if (row->test != TEST_NONE) {
-        compare = row_compare(row);
-        compares = 1;
-    }
-    return seccomp_rule_add_array(filter, row_action(row), row->number, compares, &compare);
+    struct scmp_arg_cmp compares[2] = {{0}};
+    unsigned n = 0;
+    add_compare(&row->test, compares, &n);
+    add_compare(&row->and, compares, &n);
+    return seccomp_rule_add_array(filter, row_action(row), row->number, n, compares);
 }
 
 /* libseccomp 2.5 writes its program only to a descriptor: a memory file, read back. */
@@ -122,7 +123,8 @@ jail_filter_cell(unsigned when, struct seal *ret, struct err *err)
     return compile(jail_syscalls, jail_syscalls_n, when, SCMP_ACT_ERRNO(ENOSYS), ret, err);
 }
 
-#define INIT(call) {SCMP_SYS(call), #call, CALL_ALLOW, 0, 0, 0, TEST_NONE, 0, 0, "init's loop"}
+#define INIT(call)                                                                            \
+    {SCMP_SYS(call), #call, CALL_ALLOW, 0, 0, {0}, "init's loop", {0}}
 
 int
 jail_filter_init(struct seal *ret, struct err *err)
@@ -141,18 +143,18 @@ jail_filter_init(struct seal *ret, struct err *err)
 }
 
 static bool
-row_matches(const struct syscall_row *row, const uint64_t arguments[6])
+test_holds(const struct syscall_test_row *test, const uint64_t arguments[6])
 {
-    uint64_t value = arguments[row->argument];
+    uint64_t value = arguments[test->argument];
     const bool by_test[] = {
         [TEST_NONE] = true,
-        [TEST_EQ] = value == row->value,
-        [TEST_NE] = value != row->value,
-        [TEST_MASKED] = (value & row->mask) == row->value,
-        [TEST_GT] = value > row->value,
-        [TEST_LT] = value < row->value,
+        [TEST_EQ] = value == test->value,
+        [TEST_NE] = value != test->value,
+        [TEST_MASKED] = (value & test->mask) == test->value,
+        [TEST_GT] = value > test->value,
+        [TEST_LT] = value < test->value,
     };
-    return by_test[row->test];
+    return by_test[test->test];
 }
 
 const struct syscall_row *
@@ -161,7 +163,7 @@ jail_syscall_row(unsigned when, int number, const uint64_t arguments[6])
     for (size_t i = 0; i < jail_syscalls_n; i++) {
         const struct syscall_row *row = &jail_syscalls[i];
         if (row->number == number && (row->when & when) == row->when &&
-            row_matches(row, arguments))
+            test_holds(&row->test, arguments) && test_holds(&row->and, arguments))
             return row;
     }
     return NULL;
@@ -212,7 +214,7 @@ jail_syscall_text(int number, const uint64_t arguments[6], char text[SYSCALL_TEX
         if (jail_syscalls[i].number == number) {
             name = jail_syscalls[i].name;
             first_argument_decides =
-                jail_syscalls[i].test != TEST_NONE && jail_syscalls[i].argument == 0;
+                jail_syscalls[i].test.test != TEST_NONE && jail_syscalls[i].test.argument == 0;
         }
     if (!name)
         snprintf(text, SYSCALL_TEXT_BYTES, "system call %d", number);

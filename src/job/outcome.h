@@ -52,6 +52,7 @@ struct incident {
     bool fact;           /* seen by the kernel or the supervisor; false: claimed by the cell */
     char action[24];     /* "refused" or "ended" */
     char act[OUTCOME_TEXT_BYTES]; /* the call, path or host: "ptrace", "socket(AF_INET)" */
+    char reason[96]; /* why that is forbidden, for people; may be empty */
     uint64_t count;
     int line, column; /* 0: unknown */
 };

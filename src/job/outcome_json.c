@@ -120,11 +120,12 @@ json_error_claim(const struct outcome *o)
 static json_t *
 json_incident(const struct incident *i)
 {
-    return json_pack("{s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o}", "rule",
+    return json_pack("{s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "rule",
                      json_text(i->rule, sizeof(i->rule)), "layer",
                      json_text(i->layer, sizeof(i->layer)), "fact", (int)i->fact,
                      "action", json_text(i->action, sizeof(i->action)), "act",
-                     json_text(i->act, sizeof(i->act)), "count", json_u64(i->count),
+                     json_text(i->act, sizeof(i->act)), "reason",
+                     json_text(i->reason, sizeof(i->reason)), "count", json_u64(i->count),
                      "line", json_line(i->line), "column", json_line(i->column));
 }
 

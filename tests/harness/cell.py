@@ -9,7 +9,12 @@ import time
 SCHEMA = "adyton.outcome/1"
 STATUS_EXIT = {"ok": 0, "exception": 1, "rejected": 126, "violation": 126, "timeout": 124,
                "memory": 137, "output": 137, "disk": 137, "pids": 137, "failed": 125}
-LAYERS = ("mount", "pid", "net", "ipc", "uts", "seccomp", "landlock", "cgroup")
+# What must have held a run, by the isolation that its outcome names.
+LAYERS = {
+    "namespaces": ("user", "mount", "pid", "net", "ipc", "uts", "cgroup-ns", "cgroup", "rlimits",
+                   "capabilities", "no_new_privs", "landlock", "seccomp"),
+    "landlock": ("cgroup", "rlimits", "capabilities", "no_new_privs", "landlock", "seccomp"),
+}
 
 
 class Result:
@@ -111,7 +116,8 @@ def problems_of_form(result):
     found += _exit_problems(result)
     if result.status not in ("failed", "rejected"):
         held = result.get("isolation") or []
-        found += ["layer %s is not among %s" % (layer, held) for layer in LAYERS
+        wanted = LAYERS[result.get("engine", "isolation")]
+        found += ["layer %s is not among %s" % (layer, held) for layer in wanted
                   if not any(h == layer or h.startswith(layer + ":") for h in held)]
     for name in ("wall_ms", "cpu_ms", "peak_memory_bytes", "processes"):
         value = result.get("usage", name)
