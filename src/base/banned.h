@@ -1,6 +1,6 @@
 /*
- * Included by the compiler before every file (-include): calls that have no safe use here turn
- * into compile errors. The idea is git's banned.h.
+ * Included by the compiler before every file (-include): calls that have no safe use here
+ * turn into compile errors. The idea is git's banned.h.
  */
 #pragma once
 

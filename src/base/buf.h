@@ -1,7 +1,8 @@
 /*
- * A growing byte buffer with a hard maximum: bytes from outside go only into one of these.
- * Owns its memory; buf_done frees it and accepts a zeroed struct. Failed appends leave it as
- * it was. buf.p is NUL-terminated after every successful append (the NUL is not counted).
+ * A growing byte buffer with a hard maximum: bytes from outside go only into one of
+ * these. Owns its memory; buf_done frees it and accepts a zeroed struct. Failed appends
+ * leave it as it was. buf.p is NUL-terminated after every successful append (the NUL is
+ * not counted).
  */
 #pragma once
 

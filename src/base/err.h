@@ -1,9 +1,10 @@
 /*
  * An error of ours, as plain data. The guest's failures are outcomes, never errors.
  *
- * Contract: int f(..., struct err *err) returns 0 or a negative errno; err is left alone on
- * success. The text is one sentence for the person who reads it: what happened, to what.
- * No allocation, so that a child between clone and exec can fill one and write it up a pipe.
+ * Contract: int f(..., struct err *err) returns 0 or a negative errno; err is left alone
+ * on success. The text is one sentence for the person who reads it: what happened, to
+ * what. No allocation, so that a child between clone and exec can fill one and write it
+ * up a pipe.
  */
 #pragma once
 

@@ -26,9 +26,10 @@ int fd_move(int *fd, int number) MUST_USE;
 
 /* One message with at most FD_MESSAGE_MAX descriptors (SCM_RIGHTS). */
 enum { FD_MESSAGE_MAX = 4 };
-int fd_send(int socket, const void *bytes, size_t n, const int *fds, size_t fds_n) MUST_USE;
-/* Returns bytes read (0 at the end of the stream) or a negative errno; fds beyond what came
- * are set to -1. Received descriptors are close-on-exec. */
+int fd_send(int socket, const void *bytes, size_t n, const int *fds,
+            size_t fds_n) MUST_USE;
+/* Returns bytes read (0 at the end of the stream) or a negative errno; fds beyond what
+ * came are set to -1. Received descriptors are close-on-exec. */
 ssize_t fd_receive(int socket, void *bytes, size_t n, int *fds, size_t fds_n) MUST_USE;
 
 /* Small kernel files (cgroupfs, procfs), beneath a directory descriptor. */
@@ -38,4 +39,5 @@ int file_write_u64(int dir, const char *name, uint64_t value) MUST_USE;
 ssize_t file_read(int dir, const char *name, char *text, size_t n) MUST_USE;
 int file_read_u64(int dir, const char *name, uint64_t *ret) MUST_USE;
 /* Value of `key` in a file of "key value" lines (memory.events, cpu.stat). */
-int file_read_keyed_u64(int dir, const char *name, const char *key, uint64_t *ret) MUST_USE;
+int file_read_keyed_u64(int dir, const char *name, const char *key,
+                        uint64_t *ret) MUST_USE;

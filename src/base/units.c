@@ -12,14 +12,24 @@ struct unit {
 };
 
 static const struct unit byte_units[] = {
-    {"", 1},           {"b", 1},           {"k", 1ULL << 10},   {"kb", 1ULL << 10},
-    {"kib", 1ULL << 10}, {"m", 1ULL << 20}, {"mb", 1ULL << 20},  {"mib", 1ULL << 20},
-    {"g", 1ULL << 30}, {"gb", 1ULL << 30}, {"gib", 1ULL << 30}, {"t", 1ULL << 40},
-    {"tb", 1ULL << 40}, {"tib", 1ULL << 40},
+    {"", 1},
+    {"b", 1},
+    {"k", 1ULL << 10},
+    {"kb", 1ULL << 10},
+    {"kib", 1ULL << 10},
+    {"m", 1ULL << 20},
+    {"mb", 1ULL << 20},
+    {"mib", 1ULL << 20},
+    {"g", 1ULL << 30},
+    {"gb", 1ULL << 30},
+    {"gib", 1ULL << 30},
+    {"t", 1ULL << 40},
+    {"tb", 1ULL << 40},
+    {"tib", 1ULL << 40},
 };
 
 static const struct unit time_units[] = {
-    {"", 1000},   {"s", 1000},    {"sec", 1000}, {"ms", 1},
+    {"", 1000},   {"s", 1000},    {"sec", 1000},  {"ms", 1},
     {"m", 60000}, {"min", 60000}, {"h", 3600000},
 };
 
@@ -32,7 +42,8 @@ find_unit(struct span name, const struct unit *units, size_t n)
     int (*compare)(const char *, const char *, size_t) =
         units == byte_units ? strncasecmp : strncmp;
     for (size_t i = 0; i < n; i++)
-        if (strlen(units[i].name) == name.n && compare(units[i].name, name.p, name.n) == 0)
+        if (strlen(units[i].name) == name.n &&
+            compare(units[i].name, name.p, name.n) == 0)
             return &units[i];
     return NULL;
 }
@@ -43,7 +54,8 @@ take_digits(struct span *text, uint64_t *ret, unsigned *ret_count)
 {
     uint64_t value = 0;
     unsigned count = 0;
-    for (; text->n > 0 && *text->p >= '0' && *text->p <= '9'; text->p++, text->n--, count++)
+    for (; text->n > 0 && *text->p >= '0' && *text->p <= '9';
+         text->p++, text->n--, count++)
         if (__builtin_mul_overflow(value, 10U, &value) ||
             __builtin_add_overflow(value, (uint64_t)(*text->p - '0'), &value))
             return -ERANGE;
@@ -100,13 +112,15 @@ parse_u64(struct span text, uint64_t *ret)
 int
 parse_bytes(struct span text, uint64_t *ret_bytes)
 {
-    return parse_scaled(text, byte_units, sizeof(byte_units) / sizeof(*byte_units), ret_bytes);
+    return parse_scaled(text, byte_units, sizeof(byte_units) / sizeof(*byte_units),
+                        ret_bytes);
 }
 
 int
 parse_ms(struct span text, uint64_t *ret_ms)
 {
-    return parse_scaled(text, time_units, sizeof(time_units) / sizeof(*time_units), ret_ms);
+    return parse_scaled(text, time_units, sizeof(time_units) / sizeof(*time_units),
+                        ret_ms);
 }
 
 static const char *
@@ -119,21 +133,26 @@ format_scaled(uint64_t value, const struct unit *units, size_t n, char *text)
                  (unsigned long long)(value / units[i].factor), units[i].name);
         return text;
     }
-    snprintf(text, UNITS_TEXT_BYTES, "%llu%s", (unsigned long long)value, units[n - 1].name);
+    snprintf(text, UNITS_TEXT_BYTES, "%llu%s", (unsigned long long)value,
+             units[n - 1].name);
     return text;
 }
 
 const char *
 format_bytes(uint64_t bytes, char text[UNITS_TEXT_BYTES])
 {
-    static const struct unit shown[] = {
-        {"T", 1ULL << 40}, {"G", 1ULL << 30}, {"M", 1ULL << 20}, {"K", 1ULL << 10}, {"", 1}};
+    static const struct unit shown[] = {{"T", 1ULL << 40},
+                                        {"G", 1ULL << 30},
+                                        {"M", 1ULL << 20},
+                                        {"K", 1ULL << 10},
+                                        {"", 1}};
     return format_scaled(bytes, shown, sizeof(shown) / sizeof(*shown), text);
 }
 
 const char *
 format_ms(uint64_t ms, char text[UNITS_TEXT_BYTES])
 {
-    static const struct unit shown[] = {{"h", 3600000}, {"min", 60000}, {"s", 1000}, {"ms", 1}};
+    static const struct unit shown[] = {
+        {"h", 3600000}, {"min", 60000}, {"s", 1000}, {"ms", 1}};
     return format_scaled(ms, shown, sizeof(shown) / sizeof(*shown), text);
 }

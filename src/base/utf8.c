@@ -12,7 +12,8 @@ static const struct lead {
     {0xF0, 0xF0, 4, 0x90, 0xBF}, {0xF1, 0xF3, 4, 0x80, 0xBF}, {0xF4, 0xF4, 4, 0x80, 0x8F},
 };
 
-/* Like utf8_next, and says how many bytes belong together when ill-formed or unfinished. */
+/* Like utf8_next, and says how many bytes belong together when ill-formed or
+ * unfinished. */
 static int
 scan(struct span s, size_t *ret_subpart)
 {

@@ -34,8 +34,8 @@ struct cell_request {
     void *context;
 };
 
-/* Starts a cell; events on `base` drive it from here. outcome must be initialised and live until
- * on_end. On failure nothing is left, and on_end is not called. */
+/* Starts a cell; events on `base` drive it from here. outcome must be initialised and
+ * live until on_end. On failure nothing is left, and on_end is not called. */
 int cell_start(struct event_base *base, const struct cell_request *request,
                struct outcome *outcome, struct cell **ret, struct err *err) MUST_USE;
 /* After on_end, or to abandon a living cell: ends it at once and waits for that. */

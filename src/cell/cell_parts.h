@@ -14,10 +14,12 @@
 #include "jail/jail.h"
 
 enum {
-    START_LIMIT_MS = 20 * 1000, /* an interpreter that is not sealed by then never will be */
-    FLOOD_FACTOR = 16,          /* a stream that writes this many times its limit is ended */
+    START_LIMIT_MS =
+        20 * 1000,     /* an interpreter that is not sealed by then never will be */
+    FLOOD_FACTOR = 16, /* a stream that writes this many times its limit is ended */
     TAIL_MAX_BYTES = 64 * 1024,
-    TAIL_SHARE = 4, /* the tail gets a quarter of a stream's limit, at most TAIL_MAX_BYTES */
+    TAIL_SHARE =
+        4, /* the tail gets a quarter of a stream's limit, at most TAIL_MAX_BYTES */
 };
 
 /* Why the supervisor ended the cell; what it did not end ended by itself. */
@@ -35,7 +37,7 @@ enum cause {
 struct output {
     int fd;
     struct event *event;
-    struct stream *stream;   /* in the outcome */
+    struct stream *stream; /* in the outcome */
     uint64_t head_max, tail_max;
     int number; /* 1 or 2 */
     struct cell *cell;
@@ -55,8 +57,8 @@ struct cell {
     struct claims *claims;
     struct output out, err;
     size_t stdin_done;
-    struct event *on_init, *on_report, *on_guest, *on_notify, *on_oom, *on_stdin, *on_wall,
-        *on_tick;
+    struct event *on_init, *on_report, *on_guest, *on_notify, *on_oom, *on_stdin,
+        *on_wall, *on_tick;
 
     bool sealed;   /* the guest has said so: from then on user code runs */
     bool exited;   /* the program has ended: wait_status is its */
@@ -64,7 +66,7 @@ struct cell {
     int wait_status;
     uint64_t started_us, ended_us;
     enum cause cause;
-    struct err failure; /* code 0: none */
+    struct err failure;                                       /* code 0: none */
     uint64_t meter_peak_bytes, meter_cpu_us, meter_processes; /* without a cgroup */
 };
 

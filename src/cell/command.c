@@ -1,4 +1,5 @@
-/* The interpreter's arguments and environment: a short list made here, nothing of the host's. */
+/* The interpreter's arguments and environment: a short list made here, nothing of the
+ * host's. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +15,8 @@ enum {
     PIDS_A_THREAD = 8, /* numeric libraries get an eighth of the pids as threads */
 };
 
-/* A library that starts a thread for each of the host's cores meets the pids limit and fails in
- * ways its users cannot read; so each is told how many it has. */
+/* A library that starts a thread for each of the host's cores meets the pids limit and
+ * fails in ways its users cannot read; so each is told how many it has. */
 static uint64_t
 thread_count(const struct policy *policy)
 {
@@ -47,8 +48,9 @@ make_arguments(const struct cell *cell, struct command_line *line, struct err *e
     const struct job *job = cell->request.job;
     char boot[TEXT_BYTES];
     snprintf(boot, sizeof(boot), GUEST_BOOT, jail_guest_file(cell->plan));
-    const char *const first[] = {cell->request.image->executable, "-u", "-B", "-c", boot,
-                                 job->name, jail_tmp_dir(cell->plan)};
+    const char *const first[] = {
+        cell->request.image->executable, "-u", "-B", "-c", boot, job->name,
+        jail_tmp_dir(cell->plan)};
     size_t n = 0, fixed = sizeof(first) / sizeof(*first), max = fixed + job->args_n + 1;
     line->argv = calloc(max, sizeof(*line->argv));
     if (!line->argv)
@@ -70,9 +72,9 @@ make_environment(const struct cell *cell, struct command_line *line, struct err 
         "PATH=/usr/local/bin:/usr/bin:/bin",
     };
     static const char *const thread_variables[] = {
-        "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS",
-        "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "RAYON_NUM_THREADS",
-        "POLARS_MAX_THREADS", "LOKY_MAX_CPU_COUNT"};
+        "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS",    "MKL_NUM_THREADS",
+        "NUMEXPR_NUM_THREADS",  "BLIS_NUM_THREADS",   "VECLIB_MAXIMUM_THREADS",
+        "RAYON_NUM_THREADS",    "POLARS_MAX_THREADS", "LOKY_MAX_CPU_COUNT"};
     const struct policy *policy = cell->request.policy;
     const char *tmp = jail_tmp_dir(cell->plan);
     char text[TEXT_BYTES];

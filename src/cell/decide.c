@@ -1,8 +1,8 @@
 /*
- * From what was seen to a status. The rules are tried in order; the first that holds decides.
- * Facts come first. The claims memory is read last, and only to tell apart what is the same to
- * the kernel: an exit with 1 by an exception, by sys.exit(1), or by a limit that a counter or
- * the file system confirms.
+ * From what was seen to a status. The rules are tried in order; the first that holds
+ * decides. Facts come first. The claims memory is read last, and only to tell apart what
+ * is the same to the kernel: an exit with 1 by an exception, by sys.exit(1), or by a
+ * limit that a counter or the file system confirms.
  */
 #include <errno.h>
 #include <signal.h>
@@ -57,7 +57,8 @@ add_limit_incident(const struct facts *facts, const char *rule, const char *laye
 
 enum { SAID_BYTES = 160 };
 
-/* The last line that an interpreter wrote before it died: of a traceback, the one that tells. */
+/* The last line that an interpreter wrote before it died: of a traceback, the one that
+ * tells. */
 static size_t
 last_line(const struct buf *text, char said[SAID_BYTES])
 {
@@ -67,8 +68,9 @@ last_line(const struct buf *text, char said[SAID_BYTES])
     size_t start = end;
     while (start > 0 && text->p[start - 1] != '\n' && end - start < SAID_BYTES - 1)
         start--;
-    int n = end > start ? snprintf(said, SAID_BYTES, "%.*s", (int)(end - start), text->p + start)
-                        : snprintf(said, SAID_BYTES, "it said nothing");
+    int n = end > start
+                ? snprintf(said, SAID_BYTES, "%.*s", (int)(end - start), text->p + start)
+                : snprintf(said, SAID_BYTES, "it said nothing");
     return n > 0 ? (size_t)n : 0;
 }
 
@@ -88,8 +90,9 @@ failed_before_code(const struct facts *facts)
         err_set(&err, -ETIMEDOUT, "the interpreter was not ready after %d s",
                 START_LIMIT_MS / 1000);
     else if (facts->usage.oom_kills > 0)
-        err_set(&err, -ENOMEM, "the memory limit is too small for the interpreter itself to "
-                               "start: choose a larger --memory");
+        err_set(&err, -ENOMEM,
+                "the memory limit is too small for the interpreter itself to "
+                "start: choose a larger --memory");
     else
         err_set(&err, -ECHILD, "the interpreter ended before the code could run: %.*s",
                 (int)last_line(&facts->outcome->err.head, said), said);
@@ -152,7 +155,8 @@ out_of_time(const struct facts *facts)
         return false;
     uint64_t limit_ms = wall ? facts->policy->wall_ms : facts->policy->cpu_ms;
     set_limit(facts, STATUS_TIMEOUT, wall ? "timeout" : "cpu_time", limit_ms);
-    say(facts, "stopped after %s of %s time", format_ms(limit_ms, text), wall ? "wall" : "CPU");
+    say(facts, "stopped after %s of %s time", format_ms(limit_ms, text),
+        wall ? "wall" : "CPU");
     add_limit_incident(facts, wall ? "wall-limit" : "cpu-limit", "limit",
                        facts->outcome->message);
     return true;
@@ -177,9 +181,10 @@ lost(const struct facts *facts)
     if (facts->cell->exited)
         return false;
     struct err err;
-    err_set(&err, -ECHILD, "%s", facts->cell->cause == CAUSE_ABANDON
-                                     ? "the run was given up"
-                                     : "the cell's init ended without a report");
+    err_set(&err, -ECHILD, "%s",
+            facts->cell->cause == CAUSE_ABANDON
+                ? "the run was given up"
+                : "the cell's init ended without a report");
     outcome_fail(facts->outcome, &err);
     return true;
 }
@@ -240,8 +245,9 @@ pids_refused(const struct facts *facts)
     return true;
 }
 
-/* What is left is an exit status and what the interpreter says of it. These two limits leave no
- * trace that we could see, so they are named and the status stays the program's own. */
+/* What is left is an exit status and what the interpreter says of it. These two limits
+ * leave no trace that we could see, so they are named and the status stays the program's
+ * own. */
 static bool
 ended_badly(const struct facts *facts)
 {
@@ -258,19 +264,20 @@ ended_badly(const struct facts *facts)
     return true;
 }
 
-static bool (*const rules[])(const struct facts *) = {
-    failed_before_code, /* ours: nothing of the user's has run */
-    ended_for_call,     /* what we ended, and why */
-    ended_by_filter,
-    out_of_memory, /* before time: a cell in its death throes may meet both */
-    out_of_time,
-    too_much_output,
-    lost,
-    crashed, /* what ended by itself */
-    ended_well,
-    disk_full,
-    pids_refused,
-    ended_badly,
+static bool (*const rules[])(const struct facts *) =
+    {
+        failed_before_code, /* ours: nothing of the user's has run */
+        ended_for_call,     /* what we ended, and why */
+        ended_by_filter,
+        out_of_memory, /* before time: a cell in its death throes may meet both */
+        out_of_time,
+        too_much_output,
+        lost,
+        crashed, /* what ended by itself */
+        ended_well,
+        disk_full,
+        pids_refused,
+        ended_badly,
 };
 
 /* --- facts and claims --- */
@@ -347,7 +354,7 @@ carry_usage(const struct facts *facts)
 static void
 carry_layers(const struct facts *facts)
 {
-    static const char *const namespaces[] = {"user", "mount", "pid", "net",
+    static const char *const namespaces[] = {"user", "mount", "pid",      "net",
                                              "ipc",  "uts",   "cgroup-ns"};
     struct outcome *outcome = facts->outcome;
     const struct cell *cell = facts->cell;

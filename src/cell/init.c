@@ -119,6 +119,22 @@ write_file(const char *name, struct span data, struct err *err)
     return 0;
 }
 
+/* Where matplotlib looks for its list of fonts. Without a mount namespace the cell's user may not
+ * be able to read the host's file: then matplotlib builds its own. */
+static int
+link_fonts(const struct jail_plan *plan, struct err *err)
+{
+    const char *list = plan->image->font_list;
+    char path[IMAGE_PATH_BYTES + 32];
+    if (list[0] == '\0' || plan->policy->isolation != ISOLATION_NAMESPACES)
+        return 0;
+    snprintf(path, sizeof(path), ".cache/matplotlib/%s", strrchr(list, '/') + 1);
+    if (mkdir(".cache", 0755) < 0 || mkdir(".cache/matplotlib", 0755) < 0 ||
+        symlink(jail_font_list, path) < 0)
+        return err_sys(err, "place matplotlib's list of fonts");
+    return 0;
+}
+
 /* The working directory is the cell's /tmp, and nobody but us is in it yet. */
 static int
 place_files(const struct job *job, struct err *err)
@@ -264,7 +280,8 @@ init_main(const struct init_task *task)
     wait_for_go();
     if (!namespaces && open_children_list(&err) < 0)
         fail(&err);
-    if (jail_enter(task->plan, &entered, &err) < 0 || place_files(task->job, &err) < 0)
+    if (jail_enter(task->plan, &entered, &err) < 0 || place_files(task->job, &err) < 0 ||
+        link_fonts(task->plan, &err) < 0)
         fail(&err);
     const int given[] = {entered.tmp_fd, entered.proc_fd};
     report(INIT_ENTERED, 0, NULL, given, entered.proc_fd >= 0 ? 2 : 1);

@@ -1,6 +1,7 @@
 /*
- * The cell's init and what it tells the supervisor: messages on a SOCK_SEQPACKET socket, whose
- * other end is also init's lifeline: when it closes, the supervisor is gone and the cell ends.
+ * The cell's init and what it tells the supervisor: messages on a SOCK_SEQPACKET socket,
+ * whose other end is also init's lifeline: when it closes, the supervisor is gone and the
+ * cell ends.
  */
 #pragma once
 
@@ -29,9 +30,9 @@ struct init_task {
     const struct job *job;
     char *const *argv; /* of the interpreter */
     char *const *envp;
-    int report;   /* the socket */
-    int guest;    /* the guest's end of its own socket */
-    int stdio[3]; /* the interpreter's standard streams */
+    int report;              /* the socket */
+    int guest;               /* the guest's end of its own socket */
+    int stdio[3];            /* the interpreter's standard streams */
     int joins[CGROUP_SLOTS]; /* see cgroup_join */
 };
 

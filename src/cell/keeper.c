@@ -1,4 +1,5 @@
-/* The keeper: see keeper.h. A fork of the supervisor that waits for one byte or the end. */
+/* The keeper: see keeper.h. A fork of the supervisor that waits for one byte or the
+ * end. */
 #include "cell/keeper.h"
 
 #include <errno.h>
@@ -47,8 +48,8 @@ static NORETURN void
 keep(struct cgroup *cgroup, const char *scratch_dir, int lifeline)
 {
     char done;
-    /* Not of the terminal's foreground group: Ctrl-C is for the supervisor. And none of its
-     * descriptors: a keeper must not hold a pipe of the caller's open. */
+    /* Not of the terminal's foreground group: Ctrl-C is for the supervisor. And none of
+     * its descriptors: a keeper must not hold a pipe of the caller's open. */
     setsid();
     prctl(PR_SET_NAME, "adyton-keeper", 0, 0, 0);
     if (lifeline != LIFELINE_FD)

@@ -1,7 +1,7 @@
 /*
- * A small process that outlives a killed supervisor just long enough to remove what the kernel
- * does not remove by itself: the cell's control groups and, in the landlock isolation, its
- * private folder. It knows the names before anything is made under them.
+ * A small process that outlives a killed supervisor just long enough to remove what the
+ * kernel does not remove by itself: the cell's control groups and, in the landlock
+ * isolation, its private folder. It knows the names before anything is made under them.
  */
 #pragma once
 

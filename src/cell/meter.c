@@ -1,7 +1,7 @@
 /*
- * What the cell uses right now. With a control group the kernel has counted; without one (the
- * policy's `cgroup: optional`) we add up the processes that the cell's own /proc shows. That is a
- * sample, not a wall: the layer is named "watched" in the outcome.
+ * What the cell uses right now. With a control group the kernel has counted; without one
+ * (the policy's `cgroup: optional`) we add up the processes that the cell's own /proc
+ * shows. That is a sample, not a wall: the layer is named "watched" in the outcome.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,8 +21,8 @@ struct process {
     uint64_t cpu_ticks; /* its own and that of children it has waited for */
 };
 
-/* Fields of /proc/PID/stat (proc(5)): 4 is the parent, 14-17 user and system time of the process
- * and of its reaped children, in clock ticks. */
+/* Fields of /proc/PID/stat (proc(5)): 4 is the parent, 14-17 user and system time of the
+ * process and of its reaped children, in clock ticks. */
 static int
 read_process(int proc, const char *name, struct process *ret)
 {
@@ -32,16 +32,15 @@ read_process(int proc, const char *name, struct process *ret)
     const char *p = n > 0 ? strrchr(text, ')') : NULL;
     unsigned long user, system;
     long user_children, system_children;
-    if (!p || sscanf(p + 2,
-                     "%*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld",
+    if (!p || sscanf(p + 2, "%*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld",
                      &ret->parent, &user, &system, &user_children, &system_children) != 5)
         return -ESRCH;
     ret->cpu_ticks = user + system + (uint64_t)user_children + (uint64_t)system_children;
     return 0;
 }
 
-/* Proportional share of memory where it may be read, else resident memory: forked children share
- * pages with their parent and must not be charged for them twice. */
+/* Proportional share of memory where it may be read, else resident memory: forked
+ * children share pages with their parent and must not be charged for them twice. */
 static uint64_t
 read_memory(int proc, const char *name)
 {
@@ -60,8 +59,8 @@ read_memory(int proc, const char *name)
     return 0;
 }
 
-/* In a /proc of the cell's own every process counts. In the host's (landlock isolation) those
- * whose chain of parents leads to init. */
+/* In a /proc of the cell's own every process counts. In the host's (landlock isolation)
+ * those whose chain of parents leads to init. */
 static bool
 descends(int proc, int pid, int ancestor)
 {
@@ -99,9 +98,10 @@ add_process(struct cell *cell, int proc, const char *name, struct meter *sum)
 static void
 meter_by_proc(struct cell *cell, struct meter *sum)
 {
-    AUTO_CLOSE int proc = cell->proc_fd >= 0
-                              ? openat(cell->proc_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-                              : open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    AUTO_CLOSE int proc =
+        cell->proc_fd >= 0
+            ? openat(cell->proc_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            : open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int listed = proc < 0 ? -1 : fcntl(proc, F_DUPFD_CLOEXEC, 0);
     DIR *dir = listed < 0 ? NULL : fdopendir(listed);
     if (!dir) {

@@ -1,6 +1,7 @@
 /*
- * Refused system calls as facts: the kernel stops the caller and asks us. We record what was
- * called and answer with the table's errno; an attack-only call ends the cell instead.
+ * Refused system calls as facts: the kernel stops the caller and asks us. We record what
+ * was called and answer with the table's errno; an attack-only call ends the cell
+ * instead.
  */
 #include <errno.h>
 #include <linux/seccomp.h>
@@ -36,8 +37,8 @@ cell_notified(evutil_socket_t fd, short what, void *context)
 {
     (void)what;
     struct cell *cell = context;
-    /* When every process with the filter is gone the descriptor only hangs up, for ever. And a
-     * receive with nothing to receive would block us. */
+    /* When every process with the filter is gone the descriptor only hangs up, for ever.
+     * And a receive with nothing to receive would block us. */
     struct pollfd there = {fd, POLLIN, 0};
     if (poll(&there, 1, 0) == 1 && !(there.revents & POLLIN)) {
         event_free(cell->on_notify);
@@ -54,7 +55,8 @@ cell_notified(evutil_socket_t fd, short what, void *context)
         arguments[i] = call.data.args[i];
     const struct syscall_row *row =
         jail_syscall_row(cell->plan->when, call.data.nr, arguments);
-    struct seccomp_notif_resp answer = {.id = call.id, .error = row ? -row->error : -ENOSYS};
+    struct seccomp_notif_resp answer = {.id = call.id,
+                                        .error = row ? -row->error : -ENOSYS};
     if (row)
         record(cell, row, &call.data);
     if (row && row->verdict == CALL_END) {

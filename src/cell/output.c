@@ -1,6 +1,7 @@
 /*
- * The cell's standard streams on our side: drained as they come, so that a flood never blocks
- * anybody, into a head and the last bytes of the rest, so that it never grows memory.
+ * The cell's standard streams on our side: drained as they come, so that a flood never
+ * blocks anybody, into a head and the last bytes of the rest, so that it never grows
+ * memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -106,9 +107,14 @@ output_start(struct cell *cell, struct output *output, int number, int fd,
              struct stream *stream, struct err *err)
 {
     uint64_t limit = cell->request.policy->output_bytes;
-    uint64_t tail = limit / TAIL_SHARE < TAIL_MAX_BYTES ? limit / TAIL_SHARE : TAIL_MAX_BYTES;
-    *output = (struct output){.fd = fd, .number = number, .stream = stream, .cell = cell,
-                              .head_max = limit - tail, .tail_max = tail};
+    uint64_t tail =
+        limit / TAIL_SHARE < TAIL_MAX_BYTES ? limit / TAIL_SHARE : TAIL_MAX_BYTES;
+    *output = (struct output){.fd = fd,
+                              .number = number,
+                              .stream = stream,
+                              .cell = cell,
+                              .head_max = limit - tail,
+                              .tail_max = tail};
     buf_init(&stream->head, output->head_max);
     /* Consuming from the front and appending never holds more than both at once. */
     buf_init(&stream->tail, output->tail_max);

@@ -1,7 +1,7 @@
 /*
- * From a request to a running init: plan, keeper, control group, descriptors, clone3, identity
- * maps, go. Ordered so that whatever is made has somebody who removes it: the keeper knows the
- * group's and the folder's names before they exist.
+ * From a request to a running init: plan, keeper, control group, descriptors, clone3,
+ * identity maps, go. Ordered so that whatever is made has somebody who removes it: the
+ * keeper knows the group's and the folder's names before they exist.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -74,7 +74,8 @@ make_claims(struct cell *cell, struct err *err)
     if (cell->claims_fd < 0 || ftruncate(cell->claims_fd, sizeof(struct claims)) < 0)
         return err_sys(err, "make the claims memory");
     /* A guest that could shrink it would kill us with SIGBUS. */
-    if (fcntl(cell->claims_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+    if (fcntl(cell->claims_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) <
+        0)
         return err_sys(err, "seal the claims memory's size");
     void *memory =
         mmap(NULL, sizeof(struct claims), PROT_READ, MAP_SHARED, cell->claims_fd, 0);
@@ -135,8 +136,9 @@ close_child_ends(struct child_ends *child)
         fd_close(&child->joins[i]);
 }
 
-/* With v2 the new process is born in its group. Docker's default profile has no clone3: then, and
- * with v1, clone serves and init joins by itself. *ret_joined says which it was. */
+/* With v2 the new process is born in its group. Docker's default profile has no clone3:
+ * then, and with v1, clone serves and init joins by itself. *ret_joined says which it
+ * was. */
 static pid_t
 clone_process(struct cell *cell, bool *ret_joined)
 {
@@ -158,23 +160,27 @@ clone_process(struct cell *cell, bool *ret_joined)
 }
 
 static int
-clone_init(struct cell *cell, const struct child_ends *child, const struct command_line *line,
-           struct err *err)
+clone_init(struct cell *cell, const struct child_ends *child,
+           const struct command_line *line, struct err *err)
 {
     bool joined;
     pid_t pid = clone_process(cell, &joined);
     if (pid == 0) {
-        struct init_task task = {.plan = cell->plan, .job = cell->request.job,
-                                 .argv = line->argv, .envp = line->envp,
-                                 .report = child->report, .guest = child->guest,
-                                 .stdio = {child->stdin_fd, child->stdout_fd,
-                                           child->stderr_fd}};
+        struct init_task task = {
+            .plan = cell->plan,
+            .job = cell->request.job,
+            .argv = line->argv,
+            .envp = line->envp,
+            .report = child->report,
+            .guest = child->guest,
+            .stdio = {child->stdin_fd, child->stdout_fd, child->stderr_fd}};
         for (size_t i = 0; i < CGROUP_SLOTS; i++)
             task.joins[i] = joined ? -1 : child->joins[i];
         init_main(&task);
     }
     if (pid < 0 && (errno == EPERM || errno == ENOSPC))
-        return err_set(err, -errno, "this host does not let user %u make namespaces (%s): see "
+        return err_set(err, -errno,
+                       "this host does not let user %u make namespaces (%s): see "
                        "'adyton doctor', or name the weaker '--isolation landlock'",
                        geteuid(), strerrordesc_np(errno));
     if (pid < 0)

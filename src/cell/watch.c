@@ -1,6 +1,6 @@
 /*
- * A living cell in the caller's event loop: what it says, what it uses, when it must end, and
- * that it has ended. Everything of a cell is released here.
+ * A living cell in the caller's event loop: what it says, what it uses, when it must end,
+ * and that it has ended. Everything of a cell is released here.
  */
 #include <errno.h>
 #include <signal.h>
@@ -41,8 +41,8 @@ cell_end(struct cell *cell, enum cause cause)
         cell->cause = cause;
     if (cell->init <= 0)
         return;
-    /* With a pid namespace init's death is everybody's. Without one init has to do it: the end
-     * of its lifeline tells it to. */
+    /* With a pid namespace init's death is everybody's. Without one init has to do it:
+     * the end of its lifeline tells it to. */
     if (cell->request.policy->isolation == ISOLATION_NAMESPACES)
         kill(cell->init, SIGKILL);
     else
@@ -58,7 +58,8 @@ on_wall(evutil_socket_t fd, short what, void *context)
     cell_end(cell, cell->sealed ? CAUSE_WALL : CAUSE_START);
 }
 
-/* CPU time cannot grow faster than all cores together: the next look can wait that long. */
+/* CPU time cannot grow faster than all cores together: the next look can wait that
+ * long. */
 static void
 schedule_tick(struct cell *cell, uint64_t cpu_us)
 {
@@ -105,7 +106,8 @@ on_oom(evutil_socket_t fd, short what, void *context)
 }
 
 static struct event *
-watch(struct cell *cell, int fd, short what, event_callback_fn callback, uint64_t timeout_us)
+watch(struct cell *cell, int fd, short what, event_callback_fn callback,
+      uint64_t timeout_us)
 {
     struct event *event = event_new(cell->base, fd, what, callback, cell);
     struct timeval timeout = time_of(timeout_us);
@@ -155,8 +157,7 @@ on_guest(evutil_socket_t fd, short what, void *context)
     cell->sealed = true;
     cell->started_us = clock_now_us();
     cell->notify = fds[0];
-    cell->on_notify =
-        watch(cell, cell->notify, EV_READ | EV_PERSIST, cell_notified, 0);
+    cell->on_notify = watch(cell, cell->notify, EV_READ | EV_PERSIST, cell_notified, 0);
     struct timeval wall = time_of(cell->request.policy->wall_ms * MS_US);
     event_add(cell->on_wall, &wall);
     cell->on_tick = event_new(cell->base, -1, 0, on_tick, cell);
@@ -214,9 +215,9 @@ on_report(evutil_socket_t fd, short what, void *context)
 static void
 stop_watching(struct cell *cell)
 {
-    struct event **const events[] = {&cell->on_init,  &cell->on_report, &cell->on_guest,
-                                     &cell->on_notify, &cell->on_oom,   &cell->on_stdin,
-                                     &cell->on_wall,  &cell->on_tick};
+    struct event **const events[] = {&cell->on_init,   &cell->on_report, &cell->on_guest,
+                                     &cell->on_notify, &cell->on_oom,    &cell->on_stdin,
+                                     &cell->on_wall,   &cell->on_tick};
     for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++)
         forget(events[i]);
 }
@@ -230,8 +231,9 @@ reap_init(struct cell *cell)
         continue;
     cell->init = 0;
     enum { US_PER_S = 1000000, KIB = 1024 };
-    uint64_t cpu_us = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * US_PER_S +
-                      (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    uint64_t cpu_us =
+        (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * US_PER_S +
+        (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
     if (cpu_us > cell->meter_cpu_us)
         cell->meter_cpu_us = cpu_us;
     uint64_t resident = (uint64_t)usage.ru_maxrss * KIB;
@@ -251,7 +253,8 @@ collect(struct cell *cell)
                                     .job = request->job,
                                     .own_folders = own_folders};
     struct err err = {0};
-    if (collect_files(cell->tmp_fd, &limits, request->collect_dir, cell->outcome, &err) < 0)
+    if (collect_files(cell->tmp_fd, &limits, request->collect_dir, cell->outcome, &err) <
+        0)
         note_failure(cell, &err);
 }
 
@@ -261,9 +264,9 @@ release(struct cell *cell)
     stop_watching(cell);
     output_done(&cell->out);
     output_done(&cell->err);
-    const int *const fds[] = {&cell->init_pidfd, &cell->report, &cell->guest, &cell->notify,
-                              &cell->tmp_fd,     &cell->proc_fd, &cell->oom_fd,
-                              &cell->stdin_fd,   &cell->claims_fd};
+    const int *const fds[] = {&cell->init_pidfd, &cell->report,   &cell->guest,
+                              &cell->notify,     &cell->tmp_fd,   &cell->proc_fd,
+                              &cell->oom_fd,     &cell->stdin_fd, &cell->claims_fd};
     for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
         fd_close(fds[i]);
     cell->init_pidfd = cell->report = cell->guest = cell->notify = cell->tmp_fd = -1;
@@ -280,7 +283,8 @@ release(struct cell *cell)
         fd_close(&cell->keeper.lifeline); /* it goes on trying */
 }
 
-/* Init is dead, so everything in the cell is: what its pipes hold is all there will be. */
+/* Init is dead, so everything in the cell is: what its pipes hold is all there will
+ * be. */
 static void
 on_init(evutil_socket_t fd, short what, void *context)
 {
@@ -326,8 +330,9 @@ start_watching(struct cell *cell, struct err *err)
             watch(cell, cell->stdin_fd, EV_WRITE | EV_PERSIST, cell_feed_stdin, 0);
     else
         close(fd_take(&cell->stdin_fd));
-    return cell->failure.code == 0 ? 0 : err_set(err, cell->failure.code, "%s",
-                                                 cell->failure.text);
+    return cell->failure.code == 0
+               ? 0
+               : err_set(err, cell->failure.code, "%s", cell->failure.text);
 }
 
 static struct cell *
@@ -378,7 +383,8 @@ cell_free(struct cell *cell)
         return;
     if (cell->init > 0) {
         cell_end(cell, CAUSE_ABANDON);
-        close(fd_take(&cell->report)); /* the lifeline, for an init that waits for its go */
+        close(
+            fd_take(&cell->report)); /* the lifeline, for an init that waits for its go */
         reap_init(cell);
     }
     if (!cell->finished)

@@ -1,6 +1,6 @@
 /*
- * One run from a job and a policy to an outcome, in this process: find the interpreter, start a
- * cold cell, wait for its end.
+ * One run from a job and a policy to an outcome, in this process: find the interpreter,
+ * start a cold cell, wait for its end.
  */
 #include "engine/engine.h"
 
@@ -19,7 +19,8 @@
 
 enum { GUEST_PATH_BYTES = 512 };
 
-/* The guest extension stands beside the program in a build folder, under lib in a prefix. */
+/* The guest extension stands beside the program in a build folder, under lib in a
+ * prefix. */
 static int
 find_guest(char path[GUEST_PATH_BYTES], struct err *err)
 {
@@ -36,14 +37,16 @@ find_guest(char path[GUEST_PATH_BYTES], struct err *err)
         *slash = '\0';
     for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
         char candidate[2 * GUEST_PATH_BYTES];
-        snprintf(candidate, sizeof(candidate), "%s/%s/_adyton.abi3.so", program, places[i]);
+        snprintf(candidate, sizeof(candidate), "%s/%s/_adyton.abi3.so", program,
+                 places[i]);
         if (access(candidate, R_OK) == 0 && strlen(candidate) < GUEST_PATH_BYTES) {
             snprintf(path, GUEST_PATH_BYTES, "%.*s", GUEST_PATH_BYTES - 1, candidate);
             return 0;
         }
     }
-    return err_set(err, -ENOENT, "the guest extension _adyton.abi3.so is not beside %s nor in "
-                                 "its ../lib/adyton: build or install adyton again",
+    return err_set(err, -ENOENT,
+                   "the guest extension _adyton.abi3.so is not beside %s nor in "
+                   "its ../lib/adyton: build or install adyton again",
                    program);
 }
 
@@ -53,7 +56,8 @@ check_source(const struct policy *policy, const struct job *job, struct err *err
     char limit[UNITS_TEXT_BYTES];
     if (job->code.n <= policy->source_bytes)
         return 0;
-    return err_set(err, -EFBIG, "the source has %zu bytes; policy '%s' takes %s (source_size)",
+    return err_set(err, -EFBIG,
+                   "the source has %zu bytes; policy '%s' takes %s (source_size)",
                    job->code.n, policy->name, format_bytes(policy->source_bytes, limit));
 }
 
@@ -88,10 +92,14 @@ run(const struct run_request *request, struct event_base *base, struct outcome *
         return err_set(err, -ENOMEM, "no memory for the interpreter's description");
     bool programs = request->policy->processes == PROCESSES_EXEC;
     struct forward forward = {request, base};
-    struct cell_request cell_request = {
-        .policy = request->policy, .job = request->job, .image = image, .guest_file = guest,
-        .collect_dir = request->collect_dir, .on_output = forward_output,
-        .on_end = forward_end, .context = &forward};
+    struct cell_request cell_request = {.policy = request->policy,
+                                        .job = request->job,
+                                        .image = image,
+                                        .guest_file = guest,
+                                        .collect_dir = request->collect_dir,
+                                        .on_output = forward_output,
+                                        .on_end = forward_end,
+                                        .context = &forward};
     int r = check_source(request->policy, request->job, err);
     if (r == 0)
         r = find_guest(guest, err);
@@ -112,7 +120,8 @@ engine_run(const struct run_request *request, struct outcome *ret)
 {
     struct err err = {0};
     outcome_init(ret);
-    /* A program that reads no more, a door that is gone: a return value, not our death. */
+    /* A program that reads no more, a door that is gone: a return value, not our
+     * death. */
     signal(SIGPIPE, SIG_IGN);
     struct event_base *base = event_base_new();
     int r = base ? run(request, base, ret, &err)

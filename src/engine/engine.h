@@ -1,4 +1,5 @@
-/* The steps of one run, from a job and a policy to an outcome, whatever makes the cell. */
+/* The steps of one run, from a job and a policy to an outcome, whatever makes the
+ * cell. */
 #pragma once
 
 #include "base/attr.h"
@@ -13,11 +14,12 @@ struct run_request {
     const struct job *job;       /* borrowed */
     const char *python;          /* NULL: the default interpreter */
     int collect_dir;             /* where collected files are written, or -1 */
-    /* Called with the bytes of stream 1 or 2 as they come, up to the head's limit; may be NULL. */
+    /* Called with the bytes of stream 1 or 2 as they come, up to the head's limit; may be
+     * NULL. */
     void (*on_output)(void *context, int stream, struct span bytes);
     void *context;
 };
 
-/* Always fills *ret (outcome_init inside; the caller calls outcome_done): what adyton itself
- * could not do is STATUS_FAILED with a sentence. */
+/* Always fills *ret (outcome_init inside; the caller calls outcome_done): what adyton
+ * itself could not do is STATUS_FAILED with a sentence. */
 void engine_run(const struct run_request *request, struct outcome *ret);

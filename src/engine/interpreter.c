@@ -93,7 +93,7 @@ ask(const char *asked, bool programs, struct image *image, struct err *err)
     int64_t since_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 
     json_t *answer = NULL;
-    int r = interpreter_ask(asked, INTERPRETER_LIMIT_MS, &answer, err);
+    int r = interpreter_ask(asked, &interpreter_what_it_is, INTERPRETER_LIMIT_MS, &answer, err);
     if (r < 0)
         return r;
     AUTO_FREE struct stamps *stamps = calloc(1, sizeof(*stamps));
@@ -106,8 +106,10 @@ ask(const char *asked, bool programs, struct image *image, struct err *err)
     json_decref(answer);
     if (r < 0)
         return err_wrap(err, "%s", asked);
-    if (is_itself(asked, image->executable))
-        interpreter_cache_save(asked, programs, image, stamps, since_ns);
+    if (!is_itself(asked, image->executable))
+        return 0;
+    interpreter_fonts(asked, image, stamps);
+    interpreter_cache_save(asked, programs, image, stamps, since_ns);
     return 0;
 }
 

@@ -1,8 +1,9 @@
 /*
- * Finds out what an interpreter needs, by asking it once: its version, prefixes, library and
- * site-packages folders, and the shared libraries it has mapped. The answer is kept in the
- * user's cache folder, keyed by what would change it (path, inode, size, times of the executable,
- * of the site-packages folders and of ld.so.cache), so that a run asks nobody.
+ * Finds out what an interpreter needs, by asking it once: its version, prefixes, library
+ * and site-packages folders, and the shared libraries it has mapped. The answer is kept
+ * in the user's cache folder, keyed by what would change it (path, inode, size, times of
+ * the executable, of the site-packages folders and of ld.so.cache), so that a run asks
+ * nobody.
  */
 #pragma once
 
@@ -10,8 +11,9 @@
 #include "base/err.h"
 #include "jail/image.h"
 
-/* python: a path or a name to look for in PATH; NULL: /usr/bin/python3, else python3 in PATH.
- * programs: also what a policy with `processes: exec` may execute (/usr/bin, /bin/sh).
- * Errors: not found, not executable, not CPython >= 3.9, gave no answer in 10 s. */
-int interpreter_find(const char *python, bool programs, struct image *ret, struct err *err)
-    MUST_USE;
+/* python: a path or a name to look for in PATH; NULL: /usr/bin/python3, else python3 in
+ * PATH. programs: also what a policy with `processes: exec` may execute (/usr/bin,
+ * /bin/sh). Errors: not found, not executable, not CPython >= 3.9, gave no answer in 10
+ * s. */
+int interpreter_find(const char *python, bool programs, struct image *ret,
+                     struct err *err) MUST_USE;

@@ -16,14 +16,13 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "engine/interpreter_ask.py.h"
 #include "engine/interpreter_parts.h"
 
 enum {
     ANSWER_BYTES = 256 * 1024,
     COMPLAINT_BYTES = 8 * 1024,
     READ_BYTES = 16 * 1024,
-    VARIABLES_MAX = 6, /* those that pass, the locale, and the end */
+    VARIABLES_MAX = 7, /* those that pass, the locale, one of the question, the end */
 };
 
 /* The only variables that pass: they choose which interpreter a launcher (pyenv's shims)
@@ -37,7 +36,7 @@ struct child {
 
 /* The entries of our own environment that pass, as they are. */
 static void
-environment_fill(char *ret[VARIABLES_MAX])
+environment_fill(char *variable, char *ret[VARIABLES_MAX])
 {
     static char locale[] = "LC_ALL=C.UTF-8";
     size_t n = 0;
@@ -50,6 +49,8 @@ environment_fill(char *ret[VARIABLES_MAX])
             break;
         }
     ret[n++] = locale;
+    if (variable)
+        ret[n++] = variable;
     ret[n] = NULL;
 }
 
@@ -86,14 +87,15 @@ spawn_attributes(posix_spawnattr_t *attributes)
 }
 
 static int
-spawn(const char *executable, int out, int err, pid_t *ret)
+spawn(const char *executable, const struct question *question, int out, int err, pid_t *ret)
 {
     AUTO_FREE char *name = strdup(executable);
-    AUTO_FREE char *program = strdup(interpreter_program);
-    if (!name || !program)
+    AUTO_FREE char *program = strdup(question->program);
+    AUTO_FREE char *variable = question->variable ? strdup(question->variable) : NULL;
+    if (!name || !program || (question->variable && !variable))
         return ENOMEM;
     char *environment[VARIABLES_MAX];
-    environment_fill(environment);
+    environment_fill(variable, environment);
     char bytecode[] = "-B", bare[] = "-E", no_user_site[] = "-s", code[] = "-c";
     char *argv[] = {name, bytecode, bare, no_user_site, code, program, NULL};
 
@@ -116,7 +118,8 @@ spawn(const char *executable, int out, int err, pid_t *ret)
 }
 
 static int
-child_start(const char *executable, struct child *ret, struct err *err)
+child_start(const char *executable, const struct question *question, struct child *ret,
+            struct err *err)
 {
     int out[2], complaint[2];
     if (pipe2(out, O_CLOEXEC) < 0)
@@ -129,7 +132,7 @@ child_start(const char *executable, struct child *ret, struct err *err)
     AUTO_CLOSE int complaint_write = complaint[1];
 
     pid_t pid = -1;
-    int r = spawn(executable, out_write, complaint_write, &pid);
+    int r = spawn(executable, question, out_write, complaint_write, &pid);
     if (r != 0)
         return err_set(err, -r, "%s cannot be executed: %s", executable, strerror(r));
     *ret = (struct child){pid, fd_take(&out_read), fd_take(&complaint_read)};
@@ -212,7 +215,8 @@ last_line(struct buf *complaint)
 }
 
 int
-interpreter_ask(const char *executable, int limit_ms, json_t **ret, struct err *err)
+interpreter_ask(const char *executable, const struct question *question, int limit_ms,
+                json_t **ret, struct err *err)
 {
     AUTO_BUF struct buf answer = {0};
     AUTO_BUF struct buf complaint = {0};
@@ -220,7 +224,7 @@ interpreter_ask(const char *executable, int limit_ms, json_t **ret, struct err *
     buf_init(&complaint, COMPLAINT_BYTES);
 
     struct child child;
-    int r = child_start(executable, &child, err);
+    int r = child_start(executable, question, &child, err);
     if (r < 0)
         return r;
     r = read_answer(&child, executable, limit_ms, &answer, &complaint, err);

@@ -17,7 +17,7 @@
 enum { CACHE_BYTES_MAX = 512 * 1024, CACHE_NAME_BYTES = 48, CACHE_STAMP_FIELDS = 6 };
 
 /* Raised whenever the answer, the image or what is looked for changes. */
-static const char schema[] = "adyton.interpreter/1";
+static const char schema[] = "adyton.interpreter/2";
 /* Clocks of file systems tick slower than the wall clock. */
 static const int64_t clock_slack_ns = 20 * 1000 * 1000;
 
@@ -41,27 +41,35 @@ is_ours_alone(int fd, mode_t type)
            st.st_uid == geteuid() && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
+/* Our folder in the user's cache, or an empty text. */
+static void
+folder_path(char path[IMAGE_PATH_BYTES])
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int n = -1;
+    if (cache && cache[0] == '/')
+        n = snprintf(path, IMAGE_PATH_BYTES, "%s/adyton", cache);
+    else if (home && home[0] == '/')
+        n = snprintf(path, IMAGE_PATH_BYTES, "%s/.cache/adyton", home);
+    if (n < 0 || n >= IMAGE_PATH_BYTES)
+        path[0] = '\0';
+}
+
 /* The cache folder, or -1 when there is none that can be trusted. */
 static int
 open_folder(bool make)
 {
-    char path[IMAGE_PATH_BYTES * 2];
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int n;
-    if (cache && cache[0] == '/')
-        n = snprintf(path, sizeof(path), "%s", cache);
-    else if (home && home[0] == '/')
-        n = snprintf(path, sizeof(path), "%s/.cache", home);
-    else
+    char path[IMAGE_PATH_BYTES];
+    folder_path(path);
+    if (path[0] == '\0')
         return -1;
-    static const char ours[] = "/adyton";
-    if (n < 0 || (size_t)n + sizeof(ours) > sizeof(path))
-        return -1;
-    if (make)
+    if (make) {
+        char *last = strrchr(path, '/');
+        *last = '\0';
         (void)mkdir(path, 0700);
-    memcpy(path + n, ours, sizeof(ours));
-    if (make)
+        *last = '/';
         (void)mkdir(path, 0700);
+    }
     AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || !is_ours_alone(fd, S_IFDIR))
         return -1;
@@ -148,7 +156,9 @@ take_image(const json_t *kept, struct image *image)
                   sizeof(image->executable)) &&
         take_text(json_object_get(kept, "version"), image->version,
                   sizeof(image->version)) &&
-        take_text(json_object_get(kept, "venv"), image->venv, sizeof(image->venv));
+        take_text(json_object_get(kept, "venv"), image->venv, sizeof(image->venv)) &&
+        take_text(json_object_get(kept, "font_list"), image->font_list,
+                  sizeof(image->font_list));
     image->paths_n = json_array_size(paths);
     for (size_t i = 0; whole && i < image->paths_n; i++)
         whole = take_text(json_array_get(paths, i), image->paths[i], IMAGE_PATH_BYTES) &&
@@ -181,6 +191,18 @@ read_kept(const char *asked, bool programs)
     if (fd_read_all(fd, &text) < 0 || text.n == 0)
         return NULL;
     return json_loadb(text.p, text.n, 0, NULL);
+}
+
+bool
+interpreter_cache_fonts(const char *asked, char ret[IMAGE_PATH_BYTES])
+{
+    char folder[IMAGE_PATH_BYTES], name[CACHE_NAME_BYTES];
+    AUTO_CLOSE int dir = open_folder(true);
+    folder_path(folder);
+    file_name(asked, false, name);
+    int n = snprintf(ret, IMAGE_PATH_BYTES, "%s/%s.fonts", folder, name);
+    return dir >= 0 && n > 0 && n < IMAGE_PATH_BYTES &&
+           (mkdir(ret, 0700) == 0 || errno == EEXIST);
 }
 
 bool
@@ -230,10 +252,10 @@ image_json(const char *asked, bool programs, const struct image *image)
     for (size_t i = 0; i < image->links_n; i++)
         json_array_append_new(
             links, json_pack("[s,s]", image->links[i].path, image->links[i].target));
-    return json_pack("{s:s,s:s,s:b,s:s,s:s,s:i,s:s,s:o,s:o}", "schema", schema, "asked",
+    return json_pack("{s:s,s:s,s:b,s:s,s:s,s:i,s:s,s:s,s:o,s:o}", "schema", schema, "asked",
                      asked, "programs", (int)programs, "executable", image->executable,
                      "version", image->version, "hex_version", image->hex_version, "venv",
-                     image->venv, "paths", paths, "links", links);
+                     image->venv, "font_list", image->font_list, "paths", paths, "links", links);
 }
 
 /* Whole or not at all: written beside, then renamed over. */

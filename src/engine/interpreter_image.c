@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "engine/interpreter_ask.py.h"
 #include "engine/interpreter_parts.h"
 
 enum { CHASE_LINKS_MAX = 40, OLDEST_HEX_VERSION = 0x03090000 };
@@ -411,6 +412,8 @@ take_version(const json_t *answer, struct image *image, struct err *err)
         snprintf(image->venv, sizeof(image->venv), "%s", prefix);
     return 0;
 }
+
+const struct question interpreter_what_it_is = {interpreter_program, NULL};
 
 int
 interpreter_build(const json_t *answer, bool programs, struct image *ret,

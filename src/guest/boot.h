@@ -1,15 +1,15 @@
 /*
- * The program that the interpreter is started with, `python3 -u -B -c BOOT NAME FOLDER ARGS…`.
- * It loads the guest extension by its path, without a search, and leaves no module behind:
- * _imp and _frozen_importlib are in every interpreter's memory before its first line.
- * -u: what was printed is with us when the run is stopped in the middle of a line.
- * -B: no __pycache__ among the files that the code leaves.
+ * The program that the interpreter is started with, `python3 -u -B -c BOOT NAME FOLDER
+ * ARGS…`. It loads the guest extension by its path, without a search, and leaves no
+ * module behind: _imp and _frozen_importlib are in every interpreter's memory before its
+ * first line. -u: what was printed is with us when the run is stopped in the middle of a
+ * line. -B: no __pycache__ among the files that the code leaves.
  */
 #pragma once
 
 /* printf format: one %s, the guest extension as the cell sees it. */
-#define GUEST_BOOT                                                                            \
-    "import _imp, _frozen_importlib as f\n"                                                   \
-    "m = _imp.create_dynamic(f.ModuleSpec('_adyton', None, origin='%s'))\n"                       \
-    "_imp.exec_dynamic(m)\n"                                                                  \
+#define GUEST_BOOT                                                                       \
+    "import _imp, _frozen_importlib as f\n"                                              \
+    "m = _imp.create_dynamic(f.ModuleSpec('_adyton', None, origin='%s'))\n"              \
+    "_imp.exec_dynamic(m)\n"                                                             \
     "m.main()\n"

@@ -4,6 +4,6 @@
 #include "base/attr.h"
 #include "guest/wire.h"
 
-/* Runs the submitted file as __main__ and ends the process as `python3 FILE` would have ended.
- * sys.argv is ['-c', FILE NAME, FOLDER, ARGUMENTS…] as boot.h left it. */
+/* Runs the submitted file as __main__ and ends the process as `python3 FILE` would have
+ * ended. sys.argv is ['-c', FILE NAME, FOLDER, ARGUMENTS…] as boot.h left it. */
 NORETURN void program_run(struct claims *claims);

@@ -1,7 +1,8 @@
 /*
- * The guest: a CPython extension (limited API, one build for 3.9 and newer) that is the first
- * thing an interpreter in a cell runs. Its one function, main(), takes the setup from the
- * supervisor, seals the process, and becomes the submitted program; it never returns.
+ * The guest: a CPython extension (limited API, one build for 3.9 and newer) that is the
+ * first thing an interpreter in a cell runs. Its one function, main(), takes the setup
+ * from the supervisor, seals the process, and becomes the submitted program; it never
+ * returns.
  *
  * Must not know: policies, limits, what the supervisor does with claims.
  */
@@ -20,7 +21,8 @@
 #include "guest/wire.h"
 #include "jail/jail.h"
 
-/* Told to the supervisor, which says it to people: nobody reads a cell's stderr for this. */
+/* Told to the supervisor, which says it to people: nobody reads a cell's stderr for
+ * this. */
 static NORETURN void
 give_up(const struct err *err)
 {
@@ -35,12 +37,14 @@ receive_setup(struct guest_setup *setup, int *ret_claims_fd, struct err *err)
     int fds[1];
     ssize_t got = fd_receive(GUEST_FD, setup, sizeof(*setup), fds, 1);
     if (got < 0)
-        return err_set(err, (int)got, "receive the setup: %s", strerrordesc_np((int)-got));
+        return err_set(err, (int)got, "receive the setup: %s",
+                       strerrordesc_np((int)-got));
     bool whole = got == (ssize_t)sizeof(*setup) && setup->magic == GUEST_MAGIC &&
                  setup->version == GUEST_VERSION && fds[0] >= 0;
     /* No filter, no run: a supervisor that failed to compile one has said so by now. */
     if (!whole || setup->seal.filter_n == 0 || setup->seal.filter_n > SEAL_FILTER_MAX)
-        return err_set(err, -EPROTO, "the setup is not one of this build (%zd bytes)", got);
+        return err_set(err, -EPROTO, "the setup is not one of this build (%zd bytes)",
+                       got);
     *ret_claims_fd = fds[0];
     return 0;
 }
@@ -98,18 +102,16 @@ guest_main(PyObject *module, PyObject *unused)
 
 static PyMethodDef methods[] = {
     {"main", guest_main, METH_NOARGS,
-     "main()\n--\n\nSeal this process and become the submitted program. Does not return."},
+     "main()\n--\n\nSeal this process and become the submitted program. Does not "
+     "return."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyModuleDef_Slot slots[] = {{0, NULL}};
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT,
-    .m_name = "_adyton",
-    .m_doc = "The guest of an adyton cell.",
-    .m_methods = methods,
-    .m_slots = slots,
+    PyModuleDef_HEAD_INIT, .m_name = "_adyton", .m_doc = "The guest of an adyton cell.",
+    .m_methods = methods,  .m_slots = slots,
 };
 
 PyMODINIT_FUNC PyInit__adyton(void);

@@ -1,10 +1,10 @@
 /*
- * Becomes `python3 FILE ARGS…`: the submitted file is the real __main__, there is no frame of
- * ours beneath it, and the process ends the way CPython's own main would end it.
+ * Becomes `python3 FILE ARGS…`: the submitted file is the real __main__, there is no
+ * frame of ours beneath it, and the process ends the way CPython's own main would end it.
  *
- * The boot program's frame is hidden by running the file in a fresh thread state of the same
- * thread. Two are made in turn, so that the second one is what PyGILState_Ensure finds for this
- * thread: it keeps the first state it meets until that one is deleted.
+ * The boot program's frame is hidden by running the file in a fresh thread state of the
+ * same thread. Two are made in turn, so that the second one is what PyGILState_Ensure
+ * finds for this thread: it keeps the first state it meets until that one is deleted.
  */
 #define Py_LIMITED_API 0x03090000
 #define PY_SSIZE_T_CLEAN
@@ -52,7 +52,8 @@ hide_frames(void)
     drop_thread_state(between);
 }
 
-/* Every setup call below fails only for want of memory: then there is no program to run. */
+/* Every setup call below fails only for want of memory: then there is no program to
+ * run. */
 static PyObject *
 must(PyObject *object)
 {
@@ -81,8 +82,9 @@ module_attribute(const char *module_name, const char *name)
     return value;
 }
 
-/* When the site packages have imported threading before us, its main thread must be bound to
- * the new thread state: shutdown waits for the others through it (until CPython 3.12). */
+/* When the site packages have imported threading before us, its main thread must be bound
+ * to the new thread state: shutdown waits for the others through it (until CPython
+ * 3.12). */
 static void
 rebind_threading(void)
 {
@@ -91,13 +93,15 @@ rebind_threading(void)
     if (!threading)
         return;
     PyObject *thread = PyObject_GetAttrString(threading, "_main_thread");
-    PyObject *done = thread ? PyObject_CallMethod(thread, "_set_tstate_lock", NULL) : NULL;
+    PyObject *done =
+        thread ? PyObject_CallMethod(thread, "_set_tstate_lock", NULL) : NULL;
     PyErr_Clear();
     Py_XDECREF(done);
     Py_XDECREF(thread);
 }
 
-/* sys.argv, sys.orig_argv and sys.path[0] as `cd FOLDER && python3 NAME ARGS…` sets them. */
+/* sys.argv, sys.orig_argv and sys.path[0] as `cd FOLDER && python3 NAME ARGS…` sets
+ * them. */
 static void
 set_arguments(struct program *program)
 {
@@ -140,10 +144,11 @@ fresh_main(const struct program *program)
     PyObject *builtins = must(PyImport_ImportModule("builtins"));
     PyObject *path = must(PyUnicode_DecodeFSDefault(program->path));
     PyObject *loader = must(PyObject_CallFunction(loader_class, "sO", "__main__", path));
-    PyObject *fresh = must(Py_BuildValue(
-        "{s:s, s:O, s:O, s:O, s:O, s:{}, s:O, s:O, s:O}", "__name__", "__main__", "__doc__",
-        Py_None, "__package__", Py_None, "__loader__", loader, "__spec__", Py_None,
-        "__annotations__", "__builtins__", builtins, "__file__", path, "__cached__", Py_None));
+    PyObject *fresh = must(
+        Py_BuildValue("{s:s, s:O, s:O, s:O, s:O, s:{}, s:O, s:O, s:O}", "__name__",
+                      "__main__", "__doc__", Py_None, "__package__", Py_None,
+                      "__loader__", loader, "__spec__", Py_None, "__annotations__",
+                      "__builtins__", builtins, "__file__", path, "__cached__", Py_None));
     PyDict_Clear(globals);
     must_be_zero(PyDict_Update(globals, fresh));
     Py_DECREF(fresh);
@@ -168,7 +173,8 @@ read_source(const struct program *program)
     return PyBytes_FromStringAndSize(buf_span(&source).p, (Py_ssize_t)source.n);
 }
 
-/* compile() of the bytes: it honours an encoding cookie and a BOM as running the file does. */
+/* compile() of the bytes: it honours an encoding cookie and a BOM as running the file
+ * does. */
 static PyObject *
 compile_source(const struct program *program)
 {
@@ -184,7 +190,8 @@ compile_source(const struct program *program)
     return code;
 }
 
-/* Text of any object as bytes that fit: a claim may hold anything but may not overflow. */
+/* Text of any object as bytes that fit: a claim may hold anything but may not
+ * overflow. */
 static uint32_t
 claim_text(PyObject *object, char *text, size_t n)
 {
@@ -263,8 +270,8 @@ printed_traceback(PyObject *type, PyObject *value, PyObject *traceback)
         Py_XINCREF(stderr_now);
         Py_INCREF(hook);
         PySys_SetObject("stderr", sink);
-        PyObject *done = PyObject_CallFunctionObjArgs(hook, type, value ? value : Py_None,
-                                                      traceback ? traceback : Py_None, NULL);
+        PyObject *done = PyObject_CallFunctionObjArgs(
+            hook, type, value ? value : Py_None, traceback ? traceback : Py_None, NULL);
         PyErr_Clear();
         PySys_SetObject("stderr", stderr_now);
         text = PyObject_CallMethod(sink, "getvalue", NULL);
@@ -298,8 +305,8 @@ claim_exception(const struct program *program, PyObject *type, PyObject *value,
     Py_XDECREF(name);
 }
 
-/* As CPython's own main: SystemExit ends with its code (PyErr_Print does that), anything else is
- * printed and ends with 1. */
+/* As CPython's own main: SystemExit ends with its code (PyErr_Print does that), anything
+ * else is printed and ends with 1. */
 static NORETURN void
 end_with_exception(const struct program *program)
 {

@@ -42,8 +42,8 @@ enum claim_kind { CLAIM_NONE, CLAIM_EXCEPTION, CLAIM_EXIT };
 
 struct claims {
     uint32_t magic;
-    uint32_t kind; /* enum claim_kind; written last */
-    int32_t line;  /* of the submitted file; 0: unknown */
+    uint32_t kind;    /* enum claim_kind; written last */
+    int32_t line;     /* of the submitted file; 0: unknown */
     int32_t os_error; /* errno of an OSError; 0: it was none */
     uint32_t name_n, value_n, traceback_n;
     char name[CLAIM_NAME_BYTES];

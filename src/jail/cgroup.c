@@ -1,4 +1,5 @@
-/* Makes, fills, reads and removes the cell's control group. Finding a parent is cgroup_find.c. */
+/* Makes, fills, reads and removes the cell's control group. Finding a parent is
+ * cgroup_find.c. */
 #include "jail/cgroup.h"
 
 #include <errno.h>
@@ -29,8 +30,8 @@ struct setting {
     int version;
     unsigned slot;
     const char *file;
-    size_t field; /* offset into struct policy, or SIZE_MAX: constant */
-    uint64_t add; /* added to the field, or the constant */
+    size_t field;  /* offset into struct policy, or SIZE_MAX: constant */
+    uint64_t add;  /* added to the field, or the constant */
     bool optional; /* not on every kernel: swap accounting, group kill */
 };
 
@@ -40,9 +41,10 @@ static const struct setting settings[] = {
     /* One process dead of memory and the others alive is no state to go on from. */
     {2, 0, "memory.oom.group", SIZE_MAX, 1, true},
     {2, 0, "pids.max", offsetof(struct policy, pids), INIT_PIDS, false},
-    {1, SLOT_MEMORY, "memory.limit_in_bytes", offsetof(struct policy, memory_bytes), 0, false},
-    {1, SLOT_MEMORY, "memory.memsw.limit_in_bytes", offsetof(struct policy, memory_bytes), 0,
-     true},
+    {1, SLOT_MEMORY, "memory.limit_in_bytes", offsetof(struct policy, memory_bytes), 0,
+     false},
+    {1, SLOT_MEMORY, "memory.memsw.limit_in_bytes", offsetof(struct policy, memory_bytes),
+     0, true},
     {1, SLOT_PIDS, "pids.max", offsetof(struct policy, pids), INIT_PIDS, false},
 };
 
@@ -79,7 +81,8 @@ apply_setting(const struct cgroup *cgroup, const struct setting *setting,
         value += field;
     }
     int r = file_write_u64(cgroup->slots[setting->slot].dir, setting->file, value);
-    if (r == 0 || (setting->optional && (r == -ENOENT || r == -EACCES || r == -EOPNOTSUPP)))
+    if (r == 0 ||
+        (setting->optional && (r == -ENOENT || r == -EACCES || r == -EOPNOTSUPP)))
         return 0;
     return err_set(err, r, "set %s=%llu in cgroup %s: %s", setting->file,
                    (unsigned long long)value, cgroup->name, strerrordesc_np(-r));
@@ -157,8 +160,10 @@ watch_oom_v2(const struct cgroup *cgroup)
 {
     AUTO_CLOSE int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     char path[CGROUP_PATH_BYTES + CGROUP_NAME_BYTES + 16];
-    snprintf(path, sizeof(path), "%s/%s/memory.events", cgroup->slots[0].parent, cgroup->name);
-    return watch < 0 || inotify_add_watch(watch, path, IN_MODIFY) < 0 ? -1 : fd_take(&watch);
+    snprintf(path, sizeof(path), "%s/%s/memory.events", cgroup->slots[0].parent,
+             cgroup->name);
+    return watch < 0 || inotify_add_watch(watch, path, IN_MODIFY) < 0 ? -1
+                                                                      : fd_take(&watch);
 }
 
 int
@@ -174,7 +179,8 @@ static void
 read_counter(int dir, const char *file, const char *key, uint64_t *value)
 {
     uint64_t read;
-    int r = key ? file_read_keyed_u64(dir, file, key, &read) : file_read_u64(dir, file, &read);
+    int r = key ? file_read_keyed_u64(dir, file, key, &read)
+                : file_read_u64(dir, file, &read);
     if (r == 0)
         *value = read;
 }

@@ -1,8 +1,8 @@
 /*
- * The cell's control group: a child of a group that we may write, one for each hierarchy the
- * host has (one with cgroup v2; memory, pids and cpuacct with v1, cgroups(7)). Used by the
- * supervisor alone. Its folders are named adyton-PID-START-N after the supervisor that made
- * them, so that whoever comes later can tell an orphan from a living cell's.
+ * The cell's control group: a child of a group that we may write, one for each hierarchy
+ * the host has (one with cgroup v2; memory, pids and cpuacct with v1, cgroups(7)). Used
+ * by the supervisor alone. Its folders are named adyton-PID-START-N after the supervisor
+ * that made them, so that whoever comes later can tell an orphan from a living cell's.
  */
 #pragma once
 
@@ -35,25 +35,28 @@ struct cgroup_usage {
     uint64_t pids_peak;    /* init included; 0: the kernel does not say */
 };
 
-/* Finds writable parents and names the group; makes nothing. -ENOENT or -EACCES with a sentence
- * when there are none. Removes groups left behind by dead supervisors on the way. */
+/* Finds writable parents and names the group; makes nothing. -ENOENT or -EACCES with a
+ * sentence when there are none. Removes groups left behind by dead supervisors on the
+ * way. */
 int cgroup_find(struct cgroup *ret, struct err *err) MUST_USE;
-int cgroup_make(struct cgroup *cgroup, const struct policy *policy, struct err *err) MUST_USE;
-/* Opens, for each hierarchy, the file through which the new process joins (cgroup_join); unused
- * places give -1. The caller closes them. */
+int cgroup_make(struct cgroup *cgroup, const struct policy *policy,
+                struct err *err) MUST_USE;
+/* Opens, for each hierarchy, the file through which the new process joins (cgroup_join);
+ * unused places give -1. The caller closes them. */
 int cgroup_open_joins(const struct cgroup *cgroup, int ret_fds[CGROUP_SLOTS],
                       struct err *err) MUST_USE;
-/* In the new process, while it has one thread; not needed after CLONE_INTO_CGROUP. With v1 a
- * process that moves itself by `tasks` is not held up by the lock that every other move takes,
- * whose RCU grace period is 10 to 20 ms. */
+/* In the new process, while it has one thread; not needed after CLONE_INTO_CGROUP. With
+ * v1 a process that moves itself by `tasks` is not held up by the lock that every other
+ * move takes, whose RCU grace period is 10 to 20 ms. */
 int cgroup_join(const int fds[CGROUP_SLOTS], struct err *err) MUST_USE;
 /* v2: the folder's descriptor for CLONE_INTO_CGROUP; -1 with v1. */
 int cgroup_clone_fd(const struct cgroup *cgroup);
-/* A descriptor that polls readable when the group runs out of memory; -1 when there is none.
- * The caller closes it. */
+/* A descriptor that polls readable when the group runs out of memory; -1 when there is
+ * none. The caller closes it. */
 int cgroup_watch_oom(const struct cgroup *cgroup);
 void cgroup_usage(const struct cgroup *cgroup, struct cgroup_usage *ret);
-/* Ends what is still in it, and removes it: 0, or -EBUSY when something stays. Idempotent. */
+/* Ends what is still in it, and removes it: 0, or -EBUSY when something stays.
+ * Idempotent. */
 int cgroup_remove(struct cgroup *cgroup);
 void cgroup_init(struct cgroup *cgroup);
 /* "v1" or "v2". */

@@ -2,9 +2,9 @@
  * Where cells may have their control groups: beneath our own group in each hierarchy, as
  * /proc/self/cgroup and /proc/self/mountinfo tell it, when we may write there.
  *
- * cgroup v2 gives controllers only to groups whose parent holds no process. So in a delegated
- * group (systemd: Delegate=yes) we step down into a child called `supervisor` first; root, for
- * whom the whole tree is open, uses /adyton at the top.
+ * cgroup v2 gives controllers only to groups whose parent holds no process. So in a
+ * delegated group (systemd: Delegate=yes) we step down into a child called `supervisor`
+ * first; root, for whom the whole tree is open, uses /adyton at the top.
  */
 #include "jail/cgroup.h"
 
@@ -40,7 +40,8 @@ has_word(const char *list, const char *word)
     return false;
 }
 
-/* Our group in the hierarchy of `controller` (NULL: v2), from /proc/self/cgroup's text. */
+/* Our group in the hierarchy of `controller` (NULL: v2), from /proc/self/cgroup's
+ * text. */
 static int
 own_group(char *table, const char *controller, char path[CGROUP_PATH_BYTES])
 {
@@ -57,7 +58,8 @@ own_group(char *table, const char *controller, char path[CGROUP_PATH_BYTES])
         snprintf(controllers, sizeof(controllers), "%.*s", (int)(second - first - 1),
                  first + 1);
         snprintf(group, sizeof(group), "%s", second + 1);
-        bool found = controller ? has_word(controllers, controller) : controllers[0] == '\0';
+        bool found =
+            controller ? has_word(controllers, controller) : controllers[0] == '\0';
         if (found) {
             snprintf(path, CGROUP_PATH_BYTES, "%s", group);
             return 0;
@@ -174,7 +176,8 @@ find_v2(char *table, struct cgroup *cgroup)
 
     char *parent = cgroup->slots[0].parent;
     bool at_top = strcmp(own, point) == 0;
-    if (!at_top && access(own, W_OK) == 0 && folder_controllers_include(own, "cgroup.controllers")) {
+    if (!at_top && access(own, W_OK) == 0 &&
+        folder_controllers_include(own, "cgroup.controllers")) {
         snprintf(parent, CGROUP_PATH_BYTES, "%s", own);
         r = enable_controllers(own);
         if (r == -EBUSY && (r = step_down(own)) == 0)
@@ -185,7 +188,8 @@ find_v2(char *table, struct cgroup *cgroup)
     if (geteuid() != 0)
         return at_top || r == 0 ? -EACCES : r;
     r = enable_controllers(point);
-    /* In a container's cgroup namespace the top is no real root and holds our processes. */
+    /* In a container's cgroup namespace the top is no real root and holds our
+     * processes. */
     if (r == -EBUSY && (r = step_down(point)) == 0)
         r = enable_controllers(point);
     if (r < 0)
@@ -212,7 +216,8 @@ find_v1(char *table, struct cgroup *cgroup)
     return 0;
 }
 
-/* Field 22 of /proc/PID/stat, in clock ticks since boot: with the pid it names one process. */
+/* Field 22 of /proc/PID/stat, in clock ticks since boot: with the pid it names one
+ * process. */
 static uint64_t
 start_time(pid_t pid)
 {
@@ -222,10 +227,11 @@ start_time(pid_t pid)
         return 0;
     const char *p = strrchr(text, ')');
     unsigned long long start = 0;
-    if (!p || sscanf(p + 2,
-                     "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-                     "%*s %llu",
-                     &start) != 1)
+    if (!p ||
+        sscanf(p + 2,
+               "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+               "%*s %llu",
+               &start) != 1)
         return 0;
     return start;
 }
@@ -252,7 +258,8 @@ static int
 refusal(int r, struct err *err)
 {
     static const char mend[] =
-        "start it with 'systemd-run --user --scope -p Delegate=yes adyton run …', as root, or "
+        "start it with 'systemd-run --user --scope -p Delegate=yes adyton run …', as "
+        "root, or "
         "accept a supervisor that only watches memory with --cgroup optional";
     return err_set(err, r, "no control group to limit the cell with (%s): %s",
                    strerrordesc_np(-r), mend);
@@ -265,7 +272,8 @@ cgroup_find(struct cgroup *ret, struct err *err)
     cgroup_init(ret);
     ssize_t n = file_read(AT_FDCWD, "/proc/self/cgroup", table, sizeof(table));
     if (n < 0)
-        return err_set(err, (int)n, "read /proc/self/cgroup: %s", strerrordesc_np((int)-n));
+        return err_set(err, (int)n, "read /proc/self/cgroup: %s",
+                       strerrordesc_np((int)-n));
 
     int r = find_v2(table, ret);
     ret->version = 2;
@@ -279,7 +287,8 @@ cgroup_find(struct cgroup *ret, struct err *err)
         return refusal(r, err);
     }
     snprintf(ret->name, sizeof(ret->name), "adyton-%d-%llu-%llu", getpid(),
-             (unsigned long long)start_time(getpid()), (unsigned long long)clock_now_us());
+             (unsigned long long)start_time(getpid()),
+             (unsigned long long)clock_now_us());
     for (size_t i = 0; i < CGROUP_SLOTS; i++)
         if (ret->slots[i].parent[0] != '\0')
             sweep(ret->slots[i].parent);

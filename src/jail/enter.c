@@ -1,7 +1,7 @@
 /*
- * The first half of confinement: the cell's init, alone in fresh namespaces, turns what it sees
- * into what the policy allows. The table at the end is the order, with a reason for each step.
- * Runs after clone: no allocation, no stdio, no locks.
+ * The first half of confinement: the cell's init, alone in fresh namespaces, turns what
+ * it sees into what the policy allows. The table at the end is the order, with a reason
+ * for each step. Runs after clone: no allocation, no stdio, no locks.
  */
 #include "jail/jail.h"
 
@@ -42,7 +42,8 @@ enter_propagation(struct enter_run *run, struct err *err)
     return 0;
 }
 
-/* Straight system calls: glibc's wrappers would signal other threads, and there are none. */
+/* Straight system calls: glibc's wrappers would signal other threads, and there are
+ * none. */
 static int
 become(uid_t id, bool drop_groups, struct err *err)
 {
@@ -73,8 +74,8 @@ enter_identity_outside(struct enter_run *run, struct err *err)
 static int
 enter_death(struct enter_run *run, struct err *err)
 {
-    /* In a pid namespace init's death is the cell's. Without one, init must live on to end the
-     * cell's processes itself: the lifeline of cell/init.c serves there. */
+    /* In a pid namespace init's death is the cell's. Without one, init must live on to
+     * end the cell's processes itself: the lifeline of cell/init.c serves there. */
     if (run->plan->policy->isolation == ISOLATION_NAMESPACES &&
         prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         return err_sys(err, "ask to die with the supervisor");

@@ -23,5 +23,6 @@ struct image {
         char target[IMAGE_PATH_BYTES];
     } links[IMAGE_PATHS_MAX];
     size_t links_n;
+    char font_list[IMAGE_PATH_BYTES]; /* on the host: matplotlib's, ready; "" when there is none */
     char venv[IMAGE_PATH_BYTES]; /* sys.prefix when it is a virtual environment, else "" */
 };

@@ -102,7 +102,7 @@ struct jail_entered {
     int landlock_fd; /* the ruleset to restrict with, or -1 */
 };
 
-enum { JAIL_DEVICES = 5, JAIL_SOURCES_MAX = IMAGE_PATHS_MAX + POLICY_LIST_MAX + JAIL_DEVICES + 1 };
+enum { JAIL_DEVICES = 5, JAIL_SOURCES_MAX = IMAGE_PATHS_MAX + POLICY_LIST_MAX + JAIL_DEVICES + 2 };
 
 struct enter_run {
     const struct jail_plan *plan;
@@ -128,6 +128,7 @@ int jail_enter(const struct jail_plan *plan, struct jail_entered *ret, struct er
 
 /* Where the guest extension and the private folder are, as the cell sees them. */
 const char *jail_guest_file(const struct jail_plan *plan);
+extern const char jail_font_list[]; /* image->font_list as the cell sees it (namespaces) */
 const char *jail_tmp_dir(const struct jail_plan *plan);
 
 /* --- mounts.c: the steps that build the cell's tree --- */

@@ -1,7 +1,8 @@
 /*
- * Builds the Landlock ruleset: which trees may be read, which written. In namespaces it repeats
- * what the mounts say, so that a hole in one is closed by the other; without them it is the only
- * wall around files. Restricting is seal.c's; the ruleset's descriptor is what travels.
+ * Builds the Landlock ruleset: which trees may be read, which written. In namespaces it
+ * repeats what the mounts say, so that a hole in one is closed by the other; without them
+ * it is the only wall around files. Restricting is seal.c's; the ruleset's descriptor is
+ * what travels.
  */
 #include "jail/jail.h"
 
@@ -27,12 +28,9 @@ static const struct abi_row {
     int abi;
     uint64_t fs, net, scoped;
 } abis[] = {
-    {1, K_FS_REFER - 1, 0, 0},
-    {2, K_FS_REFER, 0, 0},
-    {3, K_FS_TRUNCATE, 0, 0},
-    {4, 0, K_NET_BIND_TCP | K_NET_CONNECT_TCP, 0},
-    {5, K_FS_IOCTL_DEV, 0, 0},
-    {6, 0, 0, K_SCOPE_ABSTRACT_UNIX | K_SCOPE_SIGNAL},
+    {1, K_FS_REFER - 1, 0, 0}, {2, K_FS_REFER, 0, 0},
+    {3, K_FS_TRUNCATE, 0, 0},  {4, 0, K_NET_BIND_TCP | K_NET_CONNECT_TCP, 0},
+    {5, K_FS_IOCTL_DEV, 0, 0}, {6, 0, 0, K_SCOPE_ABSTRACT_UNIX | K_SCOPE_SIGNAL},
 };
 
 struct ruleset {
@@ -49,7 +47,8 @@ allow(const struct ruleset *rules, const char *path, uint64_t rights, bool requi
         return 0;
     if (fd < 0)
         return err_sys(err, "open %s for a Landlock rule", path);
-    struct k_landlock_path rule = {.allowed_access = rights & rules->handled, .parent_fd = fd};
+    struct k_landlock_path rule = {.allowed_access = rights & rules->handled,
+                                   .parent_fd = fd};
     if (k_landlock_add_path(rules->fd, &rule) == 0)
         return 0;
     /* A file takes no rights that are a folder's. */
@@ -97,7 +96,8 @@ allow_all(const struct jail_plan *plan, const struct ruleset *rules, struct err 
         r = allow_devices(rules, err);
     if (r == 0)
         r = allow(rules, jail_guest_file(plan), READ_RIGHTS, true, err);
-    /* The whole root is the cell's own: one rule reads it, image rules only add execution. */
+    /* The whole root is the cell's own: one rule reads it, image rules only add
+     * execution. */
     if (r == 0 && namespaces)
         r = allow(rules, "/", READ_RIGHTS, true, err);
     if (r == 0 && namespaces)
@@ -123,10 +123,10 @@ jail_landlock_ruleset(const struct jail_plan *plan, int *ret_fd, struct err *err
         plan->policy->isolation == ISOLATION_NAMESPACES)
         handled.handled_access_net = 0;
 
-    size_t size = handled.scoped               ? sizeof(handled)
-                  : handled.handled_access_net ? offsetof(struct k_landlock_ruleset, scoped)
-                                               : offsetof(struct k_landlock_ruleset,
-                                                          handled_access_net);
+    size_t size = handled.scoped ? sizeof(handled)
+                  : handled.handled_access_net
+                      ? offsetof(struct k_landlock_ruleset, scoped)
+                      : offsetof(struct k_landlock_ruleset, handled_access_net);
     AUTO_CLOSE int fd = k_landlock_create(&handled, size);
     if (fd < 0)
         return err_sys(err, "make a Landlock ruleset");

@@ -57,6 +57,8 @@ mounts_sources(struct enter_run *run, struct err *err)
     }
     if (r == 0)
         r = add_source(run, plan->guest_file, jail_guest_file(plan), files, err);
+    if (r == 0 && plan->image->font_list[0] != '\0')
+        r = add_source(run, plan->image->font_list, jail_font_list, files, err);
     for (size_t i = 0; i < JAIL_DEVICES && r == 0; i++)
         r = add_source(run, devices[i], devices[i], nodes, err);
     return r;

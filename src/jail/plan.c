@@ -126,6 +126,8 @@ jail_clone_flags(const struct jail_plan *plan)
            CLONE_NEWUTS;
 }
 
+const char jail_font_list[] = "/run/adyton/fontlist.json";
+
 const char *
 jail_guest_file(const struct jail_plan *plan)
 {

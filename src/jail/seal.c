@@ -1,7 +1,8 @@
 /*
- * The second half of confinement: a process gives up, for good, what it could still do. Needs no
- * privilege and allocates nothing; runs in the cell's init and in every interpreter just before
- * it meets user code. The guest extension is linked with this file and nothing else of the jail.
+ * The second half of confinement: a process gives up, for good, what it could still do.
+ * Needs no privilege and allocates nothing; runs in the cell's init and in every
+ * interpreter just before it meets user code. The guest extension is linked with this
+ * file and nothing else of the jail.
  */
 #include "jail/jail.h"
 
@@ -37,8 +38,9 @@ static int
 seal_capabilities(struct seal_run *run, struct err *err)
 {
     (void)run;
-    /* The bounding set needs CAP_SETPCAP, which an interpreter has lost at execve already: what
-     * is not held and cannot be gained (no_new_privs) needs no bound. Init still has it. */
+    /* The bounding set needs CAP_SETPCAP, which an interpreter has lost at execve
+     * already: what is not held and cannot be gained (no_new_privs) needs no bound. Init
+     * still has it. */
     for (int capability = 0, last = k_capability_last(); capability <= last; capability++)
         if (k_bounding_drop(capability) < 0 && errno != EPERM)
             return err_sys(err, "drop capability %d from the bounding set", capability);
@@ -80,9 +82,10 @@ seal_seccomp(struct seal_run *run, struct err *err)
     unsigned flags = seal->notify ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0;
     int r = k_seccomp(SECCOMP_SET_MODE_FILTER, flags, &program);
     if (r < 0 && errno == EBUSY)
-        return err_set(err, -EBUSY, "install the system-call filter: this process already "
-                                    "runs under a supervisor with seccomp notifications, and "
-                                    "the kernel allows one; start adyton outside of it");
+        return err_set(err, -EBUSY,
+                       "install the system-call filter: this process already "
+                       "runs under a supervisor with seccomp notifications, and "
+                       "the kernel allows one; start adyton outside of it");
     if (r < 0)
         return err_sys(err, "install the system-call filter");
     *run->ret_notify_fd = seal->notify ? r : -1;
@@ -92,7 +95,8 @@ seal_seccomp(struct seal_run *run, struct err *err)
 const struct seal_step jail_seal_steps[] = {
     {"rlimits", "first, while setrlimit on other resources is not yet anyone's business",
      seal_rlimits},
-    {"capabilities", "before no_new_privs, which would not take them away", seal_capabilities},
+    {"capabilities", "before no_new_privs, which would not take them away",
+     seal_capabilities},
     {"no_new_privs", "Landlock and seccomp ask for it where there is no capability",
      seal_privileges},
     {"landlock", "before seccomp, which does not let landlock_restrict_self through",

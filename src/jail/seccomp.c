@@ -1,6 +1,7 @@
 /*
- * From the table of system calls to BPF, through libseccomp, before any fork; and back from a
- * notification to the row that caused it. Must not know: who asks, and what happens to the cell.
+ * From the table of system calls to BPF, through libseccomp, before any fork; and back
+ * from a notification to the row that caused it. Must not know: who asks, and what
+ * happens to the cell.
  */
 #include "jail/jail.h"
 
@@ -27,7 +28,8 @@ jail_syscall_when(const struct policy *policy, int landlock_abi)
     unsigned when = namespaces ? WHEN_NAMESPACES : WHEN_LANDLOCK;
     when |= forks ? WHEN_FORK : WHEN_NO_FORK;
     when |= execs ? WHEN_EXEC : WHEN_NO_EXEC;
-    when |= policy->network == NETWORK_LOOPBACK && namespaces ? WHEN_LOOPBACK : WHEN_NO_NETWORK;
+    when |= policy->network == NETWORK_LOOPBACK && namespaces ? WHEN_LOOPBACK
+                                                              : WHEN_NO_NETWORK;
     when |= namespaces || landlock_abi >= SCOPING_ABI ? WHEN_SCOPED : WHEN_UNSCOPED;
     return when;
 }
@@ -46,11 +48,15 @@ row_action(const struct syscall_row *row)
 
 /* Appends a condition when there is one. */
 static void
-add_compare(const struct syscall_test_row *test, struct scmp_arg_cmp *compares, unsigned *n)
+add_compare(const struct syscall_test_row *test, struct scmp_arg_cmp *compares,
+            unsigned *n)
 {
     static const enum scmp_compare by_test[] = {
-        [TEST_EQ] = SCMP_CMP_EQ, [TEST_NE] = SCMP_CMP_NE, [TEST_MASKED] = SCMP_CMP_MASKED_EQ,
-        [TEST_GT] = SCMP_CMP_GT, [TEST_LT] = SCMP_CMP_LT,
+        [TEST_EQ] = SCMP_CMP_EQ,
+        [TEST_NE] = SCMP_CMP_NE,
+        [TEST_MASKED] = SCMP_CMP_MASKED_EQ,
+        [TEST_GT] = SCMP_CMP_GT,
+        [TEST_LT] = SCMP_CMP_LT,
     };
     bool masked = test->test == TEST_MASKED;
     if (test->test == TEST_NONE)
@@ -85,7 +91,8 @@ export_filter(scmp_filter_ctx filter, struct seal *ret, struct err *err)
         return err_set(err, r, "compile the system-call filter: %s", strerrordesc_np(-r));
     off_t bytes = lseek(memory, 0, SEEK_CUR);
     if (bytes <= 0 || (size_t)bytes > sizeof(ret->filter))
-        return err_set(err, -ENOSPC, "the system-call filter has %lld bytes, at most %zu fit",
+        return err_set(err, -ENOSPC,
+                       "the system-call filter has %lld bytes, at most %zu fit",
                        (long long)bytes, sizeof(ret->filter));
     if (pread(memory, ret->filter, (size_t)bytes, 0) != bytes)
         return err_sys(err, "read the system-call filter back");
@@ -120,26 +127,34 @@ int
 jail_filter_cell(unsigned when, struct seal *ret, struct err *err)
 {
     ret->notify = 1;
-    return compile(jail_syscalls, jail_syscalls_n, when, SCMP_ACT_ERRNO(ENOSYS), ret, err);
+    return compile(jail_syscalls, jail_syscalls_n, when, SCMP_ACT_ERRNO(ENOSYS), ret,
+                   err);
 }
 
-#define INIT(call)                                                                            \
-    {SCMP_SYS(call), #call, CALL_ALLOW, 0, 0, {0}, "init's loop", {0}}
+#define INIT(call)                                                                       \
+    {                                                                                    \
+        SCMP_SYS(call), #call, CALL_ALLOW, 0, 0, {0}, "init's loop",                     \
+        {                                                                                \
+            0                                                                            \
+        }                                                                                \
+    }
 
 int
 jail_filter_init(struct seal *ret, struct err *err)
 {
-    /* What the loop in cell/init.c calls after its seal, and nothing else: it stays for the
-     * cell's whole life as a process that user code can see. The landlock isolation has no pid
-     * namespace, so init itself finds and ends the processes of its cell: the last group. */
+    /* What the loop in cell/init.c calls after its seal, and nothing else: it stays for
+     * the cell's whole life as a process that user code can see. The landlock isolation
+     * has no pid namespace, so init itself finds and ends the processes of its cell: the
+     * last group. */
     static const struct syscall_row rows[] = {
-        INIT(close),      INIT(exit_group), INIT(poll),       INIT(ppoll),
-        INIT(read),       INIT(restart_syscall), INIT(rt_sigreturn), INIT(sendmsg),
-        INIT(wait4),      INIT(write),      INIT(getpid),     INIT(clock_nanosleep),
-        INIT(kill),       INIT(lseek),
+        INIT(close), INIT(exit_group),      INIT(poll),         INIT(ppoll),
+        INIT(read),  INIT(restart_syscall), INIT(rt_sigreturn), INIT(sendmsg),
+        INIT(wait4), INIT(write),           INIT(getpid),       INIT(clock_nanosleep),
+        INIT(kill),  INIT(lseek),
     };
     ret->notify = 0;
-    return compile(rows, sizeof(rows) / sizeof(*rows), 0, SCMP_ACT_KILL_PROCESS, ret, err);
+    return compile(rows, sizeof(rows) / sizeof(*rows), 0, SCMP_ACT_KILL_PROCESS, ret,
+                   err);
 }
 
 static bool
@@ -187,14 +202,16 @@ static void
 socket_text(const uint64_t arguments[6], char *text, size_t n)
 {
     static const struct named_value families[] = {
-        {AF_UNIX, "AF_UNIX"},       {AF_INET, "AF_INET"},   {AF_INET6, "AF_INET6"},
-        {AF_NETLINK, "AF_NETLINK"}, {AF_PACKET, "AF_PACKET"}, {AF_VSOCK, "AF_VSOCK"},
-        {AF_ALG, "AF_ALG"},         {AF_BLUETOOTH, "AF_BLUETOOTH"},
+        {AF_UNIX, "AF_UNIX"},     {AF_INET, "AF_INET"},
+        {AF_INET6, "AF_INET6"},   {AF_NETLINK, "AF_NETLINK"},
+        {AF_PACKET, "AF_PACKET"}, {AF_VSOCK, "AF_VSOCK"},
+        {AF_ALG, "AF_ALG"},       {AF_BLUETOOTH, "AF_BLUETOOTH"},
     };
     static const struct named_value types[] = {
         {SOCK_STREAM, "SOCK_STREAM"}, {SOCK_DGRAM, "SOCK_DGRAM"}, {SOCK_RAW, "SOCK_RAW"}};
     enum { TYPE_MASK = 0xf };
-    const char *family = name_of(families, sizeof(families) / sizeof(*families), arguments[0]);
+    const char *family =
+        name_of(families, sizeof(families) / sizeof(*families), arguments[0]);
     const char *type =
         name_of(types, sizeof(types) / sizeof(*types), arguments[1] & TYPE_MASK);
     if (family && type)
@@ -213,8 +230,8 @@ jail_syscall_text(int number, const uint64_t arguments[6], char text[SYSCALL_TEX
     for (size_t i = 0; i < jail_syscalls_n && !name; i++)
         if (jail_syscalls[i].number == number) {
             name = jail_syscalls[i].name;
-            first_argument_decides =
-                jail_syscalls[i].test.test != TEST_NONE && jail_syscalls[i].test.argument == 0;
+            first_argument_decides = jail_syscalls[i].test.test != TEST_NONE &&
+                                     jail_syscalls[i].test.argument == 0;
         }
     if (!name)
         snprintf(text, SYSCALL_TEXT_BYTES, "system call %d", number);

@@ -1,11 +1,13 @@
 /*
- * The system calls of a cell, as data. What is not here is answered ENOSYS, so that libc falls
- * back to an older call (clone3, io_uring, and whatever the kernel learns next year).
+ * The system calls of a cell, as data. What is not here is answered ENOSYS, so that libc
+ * falls back to an older call (clone3, io_uring, and whatever the kernel learns next
+ * year).
  *
- * A call may stand in several rows: each row's `when` names the policy under which it counts, and
- * rows with a test on an argument cover that argument's values without overlap (libseccomp drops
- * argument rows beside an unconditional one). Tests are on all 64 bits; where the kernel itself
- * looks at 32, TEST_MASKED keeps a caller from hiding a value behind high bits.
+ * A call may stand in several rows: each row's `when` names the policy under which it
+ * counts, and rows with a test on an argument cover that argument's values without
+ * overlap (libseccomp drops argument rows beside an unconditional one). Tests are on all
+ * 64 bits; where the kernel itself looks at 32, TEST_MASKED keeps a caller from hiding a
+ * value behind high bits.
  */
 #include "jail/jail.h"
 
@@ -19,14 +21,32 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#define CALL(name)         SCMP_SYS(name), #name
-#define ANY                {0, TEST_NONE, 0, 0}
-#define EQ(argument, v)    {argument, TEST_EQ, 0, v}
-#define NE(argument, v)    {argument, TEST_NE, 0, v}
-#define LT(argument, v)    {argument, TEST_LT, 0, v}
-#define GT(argument, v)    {argument, TEST_GT, 0, v}
-#define BITS(arg, mask, v) {arg, TEST_MASKED, mask, v}
-#define ALONE              ANY
+#define CALL(name) SCMP_SYS(name), #name
+#define ANY                                                                              \
+    {                                                                                    \
+        0, TEST_NONE, 0, 0                                                               \
+    }
+#define EQ(argument, v)                                                                  \
+    {                                                                                    \
+        argument, TEST_EQ, 0, v                                                          \
+    }
+#define NE(argument, v)                                                                  \
+    {                                                                                    \
+        argument, TEST_NE, 0, v                                                          \
+    }
+#define LT(argument, v)                                                                  \
+    {                                                                                    \
+        argument, TEST_LT, 0, v                                                          \
+    }
+#define GT(argument, v)                                                                  \
+    {                                                                                    \
+        argument, TEST_GT, 0, v                                                          \
+    }
+#define BITS(arg, mask, v)                                                               \
+    {                                                                                    \
+        arg, TEST_MASKED, mask, v                                                        \
+    }
+#define ALONE ANY
 
 #define LOW32             0xffffffffULL
 #define PERSONALITY_QUERY 0xffffffffULL

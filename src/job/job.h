@@ -1,6 +1,7 @@
 /*
- * What is asked, as data. Built by a door, read by everything below it. Bytes in it come from
- * outside: names are checked as they are added, so that one in a job is safe beneath /tmp.
+ * What is asked, as data. Built by a door, read by everything below it. Bytes in it come
+ * from outside: names are checked as they are added, so that one in a job is safe beneath
+ * /tmp.
  */
 #pragma once
 
@@ -18,18 +19,19 @@ enum {
     JOB_ARGS_BYTES = 64 * 1024,
     JOB_NAME_BYTES = 256, /* NUL included: a Linux file name */
     JOB_PATH_BYTES = 1024,
-    JOB_BYTES_MAX = 1 << 30, /* of code and of stdin; a door reads as much as its policy says */
+    JOB_BYTES_MAX =
+        1 << 30, /* of code and of stdin; a door reads as much as its policy says */
 };
 
 struct job_file {
-    char *name;      /* relative to /tmp; folders in it are made; no "..", no leading '/' */
+    char *name; /* relative to /tmp; folders in it are made; no "..", no leading '/' */
     struct buf data; /* owned */
 };
 
 struct job {
     char name[JOB_NAME_BYTES]; /* of the script in /tmp, and sys.argv[0]: "main.py" */
-    struct buf code;           /* owned: the source as bytes, any encoding that CPython takes */
-    char **args;               /* owned, sys.argv[1:] */
+    struct buf code; /* owned: the source as bytes, any encoding that CPython takes */
+    char **args;     /* owned, sys.argv[1:] */
     size_t args_n;
     struct buf stdin_bytes; /* owned; empty means /dev/null unless has_stdin */
     bool has_stdin;
@@ -41,7 +43,9 @@ struct job {
 void job_init(struct job *job); /* "main.py", nothing in it */
 void job_done(struct job *job);
 int job_add_arg(struct job *job, const char *arg, struct err *err) MUST_USE;
-/* Takes the bytes of `data` over on success. -EEXIST: the name is taken, by the script too. */
-int job_add_file(struct job *job, const char *name, struct buf *data, struct err *err) MUST_USE;
+/* Takes the bytes of `data` over on success. -EEXIST: the name is taken, by the script
+ * too. */
+int job_add_file(struct job *job, const char *name, struct buf *data,
+                 struct err *err) MUST_USE;
 /* Sets the script's name: a single plain path component. */
 int job_set_name(struct job *job, const char *name, struct err *err) MUST_USE;

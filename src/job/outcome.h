@@ -1,6 +1,7 @@
 /*
- * What came of a job. Facts (status, exit code, signal, limit, usage, isolation, files) come from
- * the kernel and the supervisor; `error` is a claim of the cell: bounded text that changes no fact.
+ * What came of a job. Facts (status, exit code, signal, limit, usage, isolation, files)
+ * come from the kernel and the supervisor; `error` is a claim of the cell: bounded text
+ * that changes no fact.
  */
 #pragma once
 
@@ -32,13 +33,14 @@ enum {
     OUTCOME_ID_BYTES = 40,
     OUTCOME_LAYERS_MAX = 16,
     OUTCOME_LAYER_BYTES = 32,
-    OUTCOME_INCIDENTS_MAX = 64,         /* distinct acts a run; more are counted, not kept */
+    OUTCOME_INCIDENTS_MAX = 64, /* distinct acts a run; more are counted, not kept */
     OUTCOME_TEXT_BYTES = 256,
     OUTCOME_TRACEBACK_BYTES = 64 * 1024,
     OUTCOME_FILE_PATH_BYTES = 1024,
 };
 
-/* One stream: the head as it came, the last bytes of what did not fit, and how much is lost. */
+/* One stream: the head as it came, the last bytes of what did not fit, and how much is
+ * lost. */
 struct stream {
     struct buf head;
     struct buf tail;
@@ -47,12 +49,14 @@ struct stream {
 };
 
 struct incident {
-    char rule[48];       /* "system-call", "memory-limit"… */
-    char layer[24];      /* "seccomp", "cgroup", "limit", "supervisor", "hook", "ast", "bytes" */
-    bool fact;           /* seen by the kernel or the supervisor; false: claimed by the cell */
-    char action[24];     /* "refused" or "ended" */
-    char act[OUTCOME_TEXT_BYTES]; /* the call, path or host: "ptrace", "socket(AF_INET)" */
-    char reason[96]; /* why that is forbidden, for people; may be empty */
+    char rule[48];  /* "system-call", "memory-limit"… */
+    char layer[24]; /* "seccomp", "cgroup", "limit", "supervisor", "hook", "ast",
+                     * "bytes" */
+    bool fact;      /* seen by the kernel or the supervisor; false: claimed by the cell */
+    char action[24]; /* "refused" or "ended" */
+    char
+        act[OUTCOME_TEXT_BYTES]; /* the call, path or host: "ptrace", "socket(AF_INET)" */
+    char reason[96];             /* why that is forbidden, for people; may be empty */
     uint64_t count;
     int line, column; /* 0: unknown */
 };
@@ -65,11 +69,12 @@ struct collected_file {
 };
 
 struct outcome {
-    char id[OUTCOME_ID_BYTES]; /* "r_" and 26 characters of Crockford base 32, time-ordered */
+    char id[OUTCOME_ID_BYTES]; /* "r_" and 26 characters of Crockford base 32,
+                                  time-ordered */
     enum status status;
     bool has_exit_code;
     int exit_code;
-    int signal; /* 0: none */
+    int signal;          /* 0: none */
     char limit_name[32]; /* a policy field's name, "" when no limit ended it */
     uint64_t limit_value;
     char message[OUTCOME_TEXT_BYTES]; /* for people: why it ended; "" when ok */
@@ -88,7 +93,7 @@ struct outcome {
 
     struct collected_file *files; /* owned */
     size_t files_n;
-    uint64_t files_skipped;   /* not regular, unreadable, or past the collection limits */
+    uint64_t files_skipped; /* not regular, unreadable, or past the collection limits */
     char files_note[OUTCOME_TEXT_BYTES]; /* why, when some were skipped */
 
     uint64_t wall_us, cpu_us, peak_memory_bytes, processes;
@@ -96,13 +101,13 @@ struct outcome {
 
     char isolation[OUTCOME_LAYERS_MAX][OUTCOME_LAYER_BYTES];
     size_t isolation_n;
-    char interpreter[64]; /* "cpython 3.11.2" */
+    char interpreter[64];    /* "cpython 3.11.2" */
     char isolation_name[24]; /* "namespaces" or "landlock" */
-    char start[8];        /* "cold", "warm", "pool" */
+    char start[8];           /* "cold", "warm", "pool" */
 };
 
-/* STATUS_FAILED until somebody decides; fresh id. The streams may hold nothing until whoever
- * fills them has given their buffers a maximum. */
+/* STATUS_FAILED until somebody decides; fresh id. The streams may hold nothing until
+ * whoever fills them has given their buffers a maximum. */
 void outcome_init(struct outcome *outcome);
 void outcome_done(struct outcome *outcome);
 
@@ -113,22 +118,24 @@ const char *status_meaning(enum status status);
 int outcome_exit_status(const struct outcome *outcome);
 
 void outcome_add_layer(struct outcome *outcome, const char *format, ...) PRINTF(2, 3);
-/* Counts an act: a row with the same rule, layer, action and act is raised by its count (a
- * count of 0 means once). */
+/* Counts an act: a row with the same rule, layer, action and act is raised by its count
+ * (a count of 0 means once). */
 void outcome_add_incident(struct outcome *outcome, const struct incident *incident);
 /* Makes it STATUS_FAILED with the error's sentence as its message. */
 void outcome_fail(struct outcome *outcome, const struct err *err);
 
 bool stream_is_truncated(const struct stream *stream);
-/* What follows the head for somebody who has it: a marker line when bytes are missing, and the
- * tail, as raw bytes. */
+/* What follows the head for somebody who has it: a marker line when bytes are missing,
+ * and the tail, as raw bytes. */
 int stream_rest(const struct stream *stream, struct buf *out) MUST_USE;
-/* The stream as valid UTF-8: head, a marker line where bytes are missing, tail. Characters that
- * the cut went through count as missing. */
-int stream_text(const struct stream *stream, struct buf *out, uint64_t *ret_replaced) MUST_USE;
+/* The stream as valid UTF-8: head, a marker line where bytes are missing, tail.
+ * Characters that the cut went through count as missing. */
+int stream_text(const struct stream *stream, struct buf *out,
+                uint64_t *ret_replaced) MUST_USE;
 
 enum outcome_json_flags {
-    OUTCOME_JSON_BASE64 = 1, /* adds stdout_base64 and stderr_base64: the bytes kept, exactly */
+    OUTCOME_JSON_BASE64 =
+        1, /* adds stdout_base64 and stderr_base64: the bytes kept, exactly */
     OUTCOME_JSON_COMPACT = 2,
 };
 /* The one JSON form (schema "adyton.outcome/1"). */

@@ -1,4 +1,5 @@
-/* Raw system calls. The only file with #if: numbers that differ or are missing in old headers. */
+/* Raw system calls. The only file with #if: numbers that differ or are missing in old
+ * headers. */
 #include "kernel/kernel.h"
 
 #include <errno.h>
@@ -31,7 +32,8 @@ pid_t
 k_clone(uint64_t flags, int exit_signal, int *pidfd)
 {
     /* Flags, stack, and where the pidfd goes: alike on x86-64 and arm64. */
-    return (pid_t)syscall(SYS_clone, flags | (uint64_t)exit_signal, NULL, pidfd, NULL, NULL);
+    return (pid_t)syscall(SYS_clone, flags | (uint64_t)exit_signal, NULL, pidfd, NULL,
+                          NULL);
 }
 
 int

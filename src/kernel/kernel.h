@@ -1,6 +1,7 @@
 /*
- * System calls that glibc 2.36 lacks, and constants that its kernel headers lack. One function a
- * call, no decisions: each returns what the kernel returned, -1 with errno on failure.
+ * System calls that glibc 2.36 lacks, and constants that its kernel headers lack. One
+ * function a call, no decisions: each returns what the kernel returned, -1 with errno on
+ * failure.
  */
 #pragma once
 
@@ -13,8 +14,8 @@
 #include <sys/types.h>
 
 pid_t k_clone3(struct clone_args *args);
-/* The older call: no CLONE_INTO_CGROUP, and the only one that some containers let through. The
- * child runs on a copy of the caller's stack, as with fork. */
+/* The older call: no CLONE_INTO_CGROUP, and the only one that some containers let
+ * through. The child runs on a copy of the caller's stack, as with fork. */
 pid_t k_clone(uint64_t flags, int exit_signal, int *pidfd);
 int k_openat2(int dir, const char *path, const struct open_how *how);
 int k_pivot_root(const char *new_root, const char *put_old);
@@ -25,8 +26,8 @@ int k_capabilities_clear(void);
 int k_capability_last(void);
 int k_bounding_drop(int capability);
 
-/* Landlock up to ABI 7. A kernel of a lower ABI refuses unknown bits and sizes: the caller masks
- * by the ABI that k_landlock_abi gave. */
+/* Landlock up to ABI 7. A kernel of a lower ABI refuses unknown bits and sizes: the
+ * caller masks by the ABI that k_landlock_abi gave. */
 struct k_landlock_ruleset {
     uint64_t handled_access_fs;
     uint64_t handled_access_net; /* ABI 4 */

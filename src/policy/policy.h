@@ -1,9 +1,11 @@
 /*
- * What a job may do, fully resolved. One field table (policy_fields) drives YAML parsing, the
- * command line, printing, JSON Schema and the manual: a field that is not in it does not exist.
+ * What a job may do, fully resolved. One field table (policy_fields) drives YAML parsing,
+ * the command line, printing, JSON Schema and the manual: a field that is not in it does
+ * not exist.
  *
- * Every scalar is a uint64_t, enums too, so that a row is an offset and a range. In enums the
- * lower value is the narrower one: a job may lower a field and never raise it (policy_narrow).
+ * Every scalar is a uint64_t, enums too, so that a row is an offset and a range. In enums
+ * the lower value is the narrower one: a job may lower a field and never raise it
+ * (policy_narrow).
  */
 #pragma once
 
@@ -48,7 +50,8 @@ struct policy {
     uint64_t file_bytes;   /* size of one file */
     uint64_t open_files;
     uint64_t source_bytes;
-    uint64_t cpus; /* threads that numeric libraries are told to use; 0: by pids and host */
+    uint64_t
+        cpus; /* threads that numeric libraries are told to use; 0: by pids and host */
     /* What is collected with --out. */
     uint64_t collect_files;
     uint64_t collect_bytes;
@@ -56,7 +59,8 @@ struct policy {
     uint64_t validation; /* enum policy_validation */
     uint64_t processes;  /* enum policy_processes */
     uint64_t network;    /* enum policy_network */
-    struct policy_list read_paths; /* absolute host paths, visible read-only at the same place */
+    struct policy_list
+        read_paths; /* absolute host paths, visible read-only at the same place */
     /* How it is held: the operator's choice, never a job's. */
     uint64_t isolation; /* enum policy_isolation */
     uint64_t cgroup;    /* enum policy_cgroup */
@@ -74,20 +78,22 @@ struct policy_field {
     uint64_t min, max;          /* of scalars; for choices 0 and count - 1 */
     const char *const *choices; /* names by value, narrowest first; NULL-terminated */
     const char *unit;           /* "bytes", "milliseconds", "processes"… as printed */
-    bool zero_is_widest;        /* 0 means "no number of ours": every other value narrows it */
-    const char *help;           /* one sentence: what it limits and who enforces it */
+    bool zero_is_widest; /* 0 means "no number of ours": every other value narrows it */
+    const char *help;    /* one sentence: what it limits and who enforces it */
 };
 
 extern const struct policy_field policy_fields[];
 extern const size_t policy_fields_n;
 
-/* A built-in profile by name, or NULL. policy_profiles lists them, the default among them. */
+/* A built-in profile by name, or NULL. policy_profiles lists them, the default among
+ * them. */
 extern const char *const policy_profiles[]; /* NULL-terminated */
 extern const char policy_default[];         /* "standard" */
 
-/* Fills *ret with a built-in profile (name), or from a YAML file (a name with a '/' or ending in
- * .yaml or .yml). -ENOENT with a sentence that lists the profiles when there is none. Errors in
- * a file read "FILE:LINE:COLUMN: …". *ret is untouched on failure; done with policy_done. */
+/* Fills *ret with a built-in profile (name), or from a YAML file (a name with a '/' or
+ * ending in .yaml or .yml). -ENOENT with a sentence that lists the profiles when there is
+ * none. Errors in a file read "FILE:LINE:COLUMN: …". *ret is untouched on failure; done
+ * with policy_done. */
 int policy_load(const char *name_or_path, struct policy *ret, struct err *err) MUST_USE;
 void policy_done(struct policy *policy);
 
@@ -100,11 +106,12 @@ uint64_t policy_scalar(const struct policy *policy, const struct policy_field *f
 enum { POLICY_RANGE_BYTES = 96 };
 const char *policy_range(const struct policy_field *field, char text[POLICY_RANGE_BYTES]);
 
-/* Sets one field from text. -EINVAL: not such a value; -ERANGE: outside the field's range;
- * -EPERM: wider than what the policy holds now, and the field is BY_JOB_NARROWING. The sentence
- * begins with `who` (an option or a field name) and gives the range or the choices. */
-int policy_narrow(struct policy *policy, const struct policy_field *field, const char *who,
-                  struct span text, struct err *err) MUST_USE;
+/* Sets one field from text. -EINVAL: not such a value; -ERANGE: outside the field's
+ * range; -EPERM: wider than what the policy holds now, and the field is BY_JOB_NARROWING.
+ * The sentence begins with `who` (an option or a field name) and gives the range or the
+ * choices. */
+int policy_narrow(struct policy *policy, const struct policy_field *field,
+                  const char *who, struct span text, struct err *err) MUST_USE;
 
 /* One value as people write it ("256M", "fork"); the list as "a, b". */
 int policy_format(const struct policy *policy, const struct policy_field *field,
