@@ -228,6 +228,7 @@ send_setup(struct cell *cell, struct err *err)
         return err_set(err, -ENOMEM, "no memory for the guest's setup");
     setup->magic = GUEST_MAGIC;
     setup->version = GUEST_VERSION;
+    setup->no_programs = cell->request.policy->processes != PROCESSES_EXEC;
     setup->seal = cell->plan->seal;
     r = fd_send(cell->guest, setup, sizeof(*setup), &cell->claims_fd, 1);
     free(setup);

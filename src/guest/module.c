@@ -64,7 +64,7 @@ map_claims(int fd, struct err *err)
 
 /* From here on the process is a cell. Returns the claims memory. */
 static struct claims *
-become_cell(void)
+become_cell(bool *ret_no_programs)
 {
     struct err err = {0};
     int claims_fd = -1, notify_fd = -1;
@@ -84,6 +84,7 @@ become_cell(void)
         _exit(EXIT_FAILURE); /* nobody is there to watch: nothing may run */
     close(notify_fd);
     close(GUEST_FD);
+    *ret_no_programs = setup->no_programs != 0;
     explicit_bzero(setup, sizeof(*setup));
     free(setup);
     return claims;
@@ -95,7 +96,10 @@ guest_main(PyObject *module, PyObject *unused)
     (void)unused;
     /* The program's __main__ takes the place of ours, which holds the last reference. */
     Py_INCREF(module);
-    struct claims *claims = become_cell();
+    bool no_programs;
+    struct claims *claims = become_cell(&no_programs);
+    if (no_programs)
+        programs_stand_in();
     program_run(claims); /* does not return */
     return NULL;
 }

@@ -1,14 +1,15 @@
 /*
- * What the supervisor and the guest say to each other: two messages over a SOCK_SEQPACKET pair,
- * and one shared page range for claims. Plain data of one build: both ends come from it, and
- * the version says so.
+ * What the supervisor and the guest say to each other: two messages over a SOCK_SEQPACKET
+ * pair, and one shared page range for claims. Plain data of one build: both ends come from
+ * it, and the version says so.
  *
  *   supervisor -> guest   struct guest_setup + the claims memory (SCM_RIGHTS)
  *   guest -> supervisor   struct guest_ready + the seccomp listener (SCM_RIGHTS)
  *
- * After that no descriptor above 2 is open in the interpreter: what the guest has to say at the
- * end (which exception it was) it writes into the claims memory, which the supervisor reads when
- * the cell is dead. Everything in it is a claim: bounded, checked, unable to change a fact.
+ * After that no descriptor above 2 is open in the interpreter: what the guest has to say at
+ * the end (which exception it was) it writes into the claims memory, which the supervisor
+ * reads when the cell is dead. Everything in it is a claim: bounded, checked, unable to
+ * change a fact.
  */
 #pragma once
 
@@ -30,6 +31,7 @@ enum {
 struct guest_setup {
     uint32_t magic;
     uint32_t version;
+    uint32_t no_programs; /* 1: the policy lets nothing be executed */
     struct seal seal;
 };
 
