@@ -216,24 +216,36 @@ find_v1(char *table, struct cgroup *cgroup)
     return 0;
 }
 
-/* Field 22 of /proc/PID/stat, in clock ticks since boot: with the pid it names one
- * process. */
-static uint64_t
-start_time(pid_t pid)
+/* Field 22 of /proc/PID/stat, in clock ticks since boot: with the pid it names one process.
+ * -ENOENT or -ESRCH: there is no such process; any other error tells nothing of it. */
+static int
+start_time(pid_t pid, unsigned long long *ret)
 {
     char path[32], text[1024];
     snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    if (file_read(AT_FDCWD, path, text, sizeof(text)) <= 0)
-        return 0;
+    ssize_t n = file_read(AT_FDCWD, path, text, sizeof(text));
+    if (n < 0)
+        return (int)n;
     const char *p = strrchr(text, ')');
-    unsigned long long start = 0;
-    if (!p ||
-        sscanf(p + 2,
-               "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-               "%*s %llu",
-               &start) != 1)
-        return 0;
-    return start;
+    if (!p || sscanf(p + 2,
+                     "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+                     "%*s %*s %*s %llu",
+                     ret) != 1)
+        return -EINVAL;
+    return 0;
+}
+
+/* Only what is known to be dead: whoever cannot look (no descriptor left, say) must not
+ * take a living supervisor's cell for an orphan. */
+static bool
+is_orphan(const char *name)
+{
+    int pid;
+    unsigned long long named, now = 0;
+    if (sscanf(name, "adyton-%d-%llu-", &pid, &named) != 2)
+        return false;
+    int r = start_time((pid_t)pid, &now);
+    return r == -ENOENT || r == -ESRCH || (r == 0 && now != named);
 }
 
 /* Removes groups whose supervisor is gone: it died together with its keeper. */
@@ -244,13 +256,9 @@ sweep(const char *parent)
     if (!dir)
         return;
     struct dirent *entry;
-    for (int i = 0; i < STALE_MAX && (entry = readdir(dir)) != NULL; i++) {
-        int pid;
-        unsigned long long start;
-        if (sscanf(entry->d_name, "adyton-%d-%llu-", &pid, &start) == 2 &&
-            start_time((pid_t)pid) != start)
+    for (int i = 0; i < STALE_MAX && (entry = readdir(dir)) != NULL; i++)
+        if (is_orphan(entry->d_name))
             (void)!cgroup_slot_remove(parent, entry->d_name);
-    }
     closedir(dir);
 }
 
@@ -286,8 +294,14 @@ cgroup_find(struct cgroup *ret, struct err *err)
         cgroup_init(ret);
         return refusal(r, err);
     }
-    snprintf(ret->name, sizeof(ret->name), "adyton-%d-%llu-%llu", getpid(),
-             (unsigned long long)start_time(getpid()),
+    unsigned long long started;
+    r = start_time(getpid(), &started);
+    if (r < 0) { /* under a wrong name another supervisor would take it for an orphan */
+        cgroup_init(ret);
+        return err_set(err, r, "name the control group: read our start time: %s",
+                       strerrordesc_np(-r));
+    }
+    snprintf(ret->name, sizeof(ret->name), "adyton-%d-%llu-%llu", getpid(), started,
              (unsigned long long)clock_now_us());
     for (size_t i = 0; i < CGROUP_SLOTS; i++)
         if (ret->slots[i].parent[0] != '\0')
