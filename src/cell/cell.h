@@ -1,12 +1,13 @@
 /*
- * One run: spawn, watch, decide. The supervisor's half of a cell, driven by the caller's event
- * loop; the other half (init.c) runs inside.
+ * One run: spawn, watch, decide. The supervisor's half of a cell, driven by the caller's
+ * event loop; the other half (init.c) runs inside.
  *
  *   supervisor ── keeper            removes the cell's groups and folder if we are killed
  *        └────── init (pid 1)       enters the jail, starts the interpreter, reaps, reports
  *                  └── interpreter  guest extension: seals itself, becomes the program
  *
- * Facts come from wait statuses, the control group, seccomp notifications and our own clock.
+ * Facts come from wait statuses, the control group, seccomp notifications and our own
+ * clock.
  */
 #pragma once
 

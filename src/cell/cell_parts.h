@@ -14,12 +14,10 @@
 #include "jail/jail.h"
 
 enum {
-    START_LIMIT_MS =
-        20 * 1000,     /* an interpreter that is not sealed by then never will be */
+    START_LIMIT_MS = 20 * 1000, /* not sealed by then: it never will be */
     FLOOD_FACTOR = 16, /* a stream that writes this many times its limit is ended */
     TAIL_MAX_BYTES = 64 * 1024,
-    TAIL_SHARE =
-        4, /* the tail gets a quarter of a stream's limit, at most TAIL_MAX_BYTES */
+    TAIL_SHARE = 4, /* the tail gets a quarter of a stream, at most TAIL_MAX_BYTES */
 };
 
 /* Why the supervisor ended the cell; what it did not end ended by itself. */

@@ -264,21 +264,22 @@ ended_badly(const struct facts *facts)
     return true;
 }
 
-static bool (*const rules[])(const struct facts *) =
-    {
-        failed_before_code, /* ours: nothing of the user's has run */
-        ended_for_call,     /* what we ended, and why */
-        ended_by_filter,
-        out_of_memory, /* before time: a cell in its death throes may meet both */
-        out_of_time,
-        too_much_output,
-        lost,
-        crashed, /* what ended by itself */
-        ended_well,
-        disk_full,
-        pids_refused,
-        ended_badly,
+/* clang-format off */
+static bool (*const rules[])(const struct facts *) = {
+    failed_before_code, /* ours: nothing of the user's has run */
+    ended_for_call,     /* what we ended, and why */
+    ended_by_filter,
+    out_of_memory, /* before time: a cell in its death throes may meet both */
+    out_of_time,
+    too_much_output,
+    lost,
+    crashed, /* what ended by itself */
+    ended_well,
+    disk_full,
+    pids_refused,
+    ended_badly,
 };
+/* clang-format on */
 
 /* --- facts and claims --- */
 

@@ -383,8 +383,8 @@ cell_free(struct cell *cell)
         return;
     if (cell->init > 0) {
         cell_end(cell, CAUSE_ABANDON);
-        close(
-            fd_take(&cell->report)); /* the lifeline, for an init that waits for its go */
+        /* The lifeline, for an init that waits for its go. */
+        close(fd_take(&cell->report));
         reap_init(cell);
     }
     if (!cell->finished)

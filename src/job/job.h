@@ -19,8 +19,8 @@ enum {
     JOB_ARGS_BYTES = 64 * 1024,
     JOB_NAME_BYTES = 256, /* NUL included: a Linux file name */
     JOB_PATH_BYTES = 1024,
-    JOB_BYTES_MAX =
-        1 << 30, /* of code and of stdin; a door reads as much as its policy says */
+    /* Of code and of stdin; a door reads as much as its policy says. */
+    JOB_BYTES_MAX = 1 << 30,
 };
 
 struct job_file {

@@ -134,8 +134,7 @@ int stream_text(const struct stream *stream, struct buf *out,
                 uint64_t *ret_replaced) MUST_USE;
 
 enum outcome_json_flags {
-    OUTCOME_JSON_BASE64 =
-        1, /* adds stdout_base64 and stderr_base64: the bytes kept, exactly */
+    OUTCOME_JSON_BASE64 = 1, /* adds the kept bytes of the streams, exactly */
     OUTCOME_JSON_COMPACT = 2,
 };
 /* The one JSON form (schema "adyton.outcome/1"). */

@@ -144,8 +144,8 @@ run_raise(const struct verb *verb, pid_t target)
     return result(setrlimit((__rlimit_resource_t)verb->args[0], &limit));
 }
 
-/* As many descriptors as a host allows and a cell does not, whatever the soft limit is.
- */
+/* As many descriptors as a host allows and a cell does not, whatever the soft limit
+ * is. */
 static long
 run_many_files(const struct verb *verb, pid_t target)
 {
@@ -177,8 +177,8 @@ run_large_file(const struct verb *verb, pid_t target)
     return result(pwrite(fd, "", 1, 1L << 40));
 }
 
-/* A core file may hold what the cell read. 0 makes none; 1 neither, and starts no crash handler
- * of the host's where core_pattern is a pipe (core(5)). */
+/* A core file may hold what the cell read. 0 makes none; 1 neither, and starts no crash
+ * handler of the host's where core_pattern is a pipe (core(5)). */
 static long
 run_core(const struct verb *verb, pid_t target)
 {
