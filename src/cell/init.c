@@ -1,10 +1,12 @@
 /*
- * Pid 1 of a cell. It enters the jail, puts the job's files into /tmp, starts the interpreter,
- * seals itself with a far narrower filter, and stays: to reap orphans, to report how the program
- * ended, and to end everything when the program or the supervisor does.
+ * Pid 1 of a cell. It enters the jail, puts the job's files into /tmp, starts the
+ * interpreter, seals itself with a far narrower filter, and stays: to reap orphans, to
+ * report how the program ended, and to end everything when the program or the supervisor
+ * does.
  *
- * Why the program is not pid 1 itself: the kernel spares pid 1 the signals that it has no handler
- * for, so os.kill(os.getpid(), SIGTERM) or abort() would behave unlike anywhere else.
+ * Why the program is not pid 1 itself: the kernel spares pid 1 the signals that it has no
+ * handler for, so os.kill(os.getpid(), SIGTERM) or abort() would behave unlike anywhere
+ * else.
  */
 #include "cell/init.h"
 
@@ -35,7 +37,8 @@ enum {
 };
 
 static void
-report(uint32_t kind, int wait_status, const struct err *err, const int *fds, size_t fds_n)
+report(uint32_t kind, int wait_status, const struct err *err, const int *fds,
+       size_t fds_n)
 {
     struct init_message message = {.kind = kind, .wait_status = wait_status};
     if (err)
@@ -50,14 +53,18 @@ fail(const struct err *err)
     _exit(EXIT_FAILURE);
 }
 
-/* Everything above the standard streams, the guest's socket and ours is the supervisor's. */
+/* Everything above the standard streams, the guest's socket and ours is the
+ * supervisor's. */
 static int
 keep_descriptors(const struct init_task *task, struct err *err)
 {
     const struct {
         int fd, number;
-    } kept[] = {{task->stdio[0], 0}, {task->stdio[1], 1}, {task->stdio[2], 2},
-                {task->guest, GUEST_FD}, {task->report, REPORT_FD}};
+    } kept[] = {{task->stdio[0], 0},
+                {task->stdio[1], 1},
+                {task->stdio[2], 2},
+                {task->guest, GUEST_FD},
+                {task->report, REPORT_FD}};
     enum { KEPT = sizeof(kept) / sizeof(*kept) };
     int high[KEPT];
     for (size_t i = 0; i < KEPT; i++) {
@@ -109,18 +116,19 @@ write_file(const char *name, struct span data, struct err *err)
         if (mkdir(part, 0755) < 0 && errno != EEXIST)
             return err_sys(err, "make the folder %s in the cell's /tmp", part);
     }
-    AUTO_CLOSE int fd = open(name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0644);
+    AUTO_CLOSE int fd =
+        open(name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0)
         return err_sys(err, "make %s in the cell's /tmp", name);
     int r = fd_write_all(fd, data.p, data.n);
     if (r < 0)
-        return err_set(err, r, "write %s (%zu bytes) into the cell's /tmp: %s", name, data.n,
-                       strerrordesc_np(-r));
+        return err_set(err, r, "write %s (%zu bytes) into the cell's /tmp: %s", name,
+                       data.n, strerrordesc_np(-r));
     return 0;
 }
 
-/* Where matplotlib looks for its list of fonts. Without a mount namespace the cell's user may not
- * be able to read the host's file: then matplotlib builds its own. */
+/* Where matplotlib looks for its list of fonts. Without a mount namespace the cell's user
+ * may not be able to read the host's file: then matplotlib builds its own. */
 static int
 link_fonts(const struct jail_plan *plan, struct err *err)
 {
@@ -158,7 +166,8 @@ start_interpreter(const struct init_task *task)
     (void)!file_write(AT_FDCWD, "/proc/self/oom_score_adj", "1000");
     if (task->plan->policy->isolation == ISOLATION_LANDLOCK)
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    /* The guest's seal repeats these; here they hold for the interpreter's own start-up. */
+    /* The guest's seal repeats these; here they hold for the interpreter's own
+     * start-up. */
     if (k_capabilities_clear() < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) {
         err_sys(&err, "give up privileges before the interpreter starts");
         fail(&err);
@@ -168,8 +177,9 @@ start_interpreter(const struct init_task *task)
     fail(&err);
 }
 
-/* Ends what is left without a pid namespace: as the subreaper, every process of the cell becomes
- * our child sooner or later, so killing children until there is none ends them all. */
+/* Ends what is left without a pid namespace: as the subreaper, every process of the cell
+ * becomes our child sooner or later, so killing children until there is none ends them
+ * all. */
 static void
 kill_children(void)
 {

@@ -93,7 +93,8 @@ ask(const char *asked, bool programs, struct image *image, struct err *err)
     int64_t since_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 
     json_t *answer = NULL;
-    int r = interpreter_ask(asked, &interpreter_what_it_is, INTERPRETER_LIMIT_MS, &answer, err);
+    int r = interpreter_ask(asked, &interpreter_what_it_is, INTERPRETER_LIMIT_MS, &answer,
+                            err);
     if (r < 0)
         return r;
     AUTO_FREE struct stamps *stamps = calloc(1, sizeof(*stamps));

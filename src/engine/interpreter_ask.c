@@ -87,7 +87,8 @@ spawn_attributes(posix_spawnattr_t *attributes)
 }
 
 static int
-spawn(const char *executable, const struct question *question, int out, int err, pid_t *ret)
+spawn(const char *executable, const struct question *question, int out, int err,
+      pid_t *ret)
 {
     AUTO_FREE char *name = strdup(executable);
     AUTO_FREE char *program = strdup(question->program);
@@ -228,8 +229,8 @@ interpreter_ask(const char *executable, const struct question *question, int lim
     if (r < 0)
         return r;
     r = read_answer(&child, executable, limit_ms, &answer, &complaint, err);
-    /* Its traceback was written before its output ended, and may still lie in the pipe.
-     */
+    /* Its traceback was written before its output ended, and may still lie in the
+     * pipe. */
     if (r == 0 && fd_set_nonblocking(child.err) == 0)
         (void)read_some(child.err, &complaint, true);
     child_end(&child);

@@ -252,10 +252,11 @@ image_json(const char *asked, bool programs, const struct image *image)
     for (size_t i = 0; i < image->links_n; i++)
         json_array_append_new(
             links, json_pack("[s,s]", image->links[i].path, image->links[i].target));
-    return json_pack("{s:s,s:s,s:b,s:s,s:s,s:i,s:s,s:s,s:o,s:o}", "schema", schema, "asked",
-                     asked, "programs", (int)programs, "executable", image->executable,
-                     "version", image->version, "hex_version", image->hex_version, "venv",
-                     image->venv, "font_list", image->font_list, "paths", paths, "links", links);
+    return json_pack("{s:s,s:s,s:b,s:s,s:s,s:i,s:s,s:s,s:o,s:o}", "schema", schema,
+                     "asked", asked, "programs", (int)programs, "executable",
+                     image->executable, "version", image->version, "hex_version",
+                     image->hex_version, "venv", image->venv, "font_list",
+                     image->font_list, "paths", paths, "links", links);
 }
 
 /* Whole or not at all: written beside, then renamed over. */

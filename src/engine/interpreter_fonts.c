@@ -1,7 +1,7 @@
 /*
- * The list of fonts that matplotlib builds on its first import: half a second to two, with a
- * thread of its own, and again in every new home, which each cell's /tmp is. So it is built once
- * where the interpreter is asked, and cells find it in place.
+ * The list of fonts that matplotlib builds on its first import: half a second to two,
+ * with a thread of its own, and again in every new home, which each cell's /tmp is. So it
+ * is built once where the interpreter is asked, and cells find it in place.
  */
 #include <stdio.h>
 #include <string.h>

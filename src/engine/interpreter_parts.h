@@ -37,19 +37,22 @@ void stamps_add(struct stamps *stamps, enum stamp_kind kind, const char *path);
 /* The absolute path of what `python` names; a symbolic link at its end is kept. */
 int interpreter_locate(const char *python, char ret[IMAGE_PATH_BYTES],
                        struct err *err) MUST_USE;
-/* A program that prints one JSON object, and a variable it may need ("NAME=value" or NULL). */
+/* A program that prints one JSON object, and a variable it may need ("NAME=value" or
+ * NULL). */
 struct question {
     const char *program;
     const char *variable;
 };
-extern const struct question interpreter_what_it_is; /* interpreter_image.c builds on it */
+/* interpreter_image.c builds on its answer. */
+extern const struct question interpreter_what_it_is;
 /* The answer of the interpreter itself, a JSON object; the caller decrefs it. */
 int interpreter_ask(const char *executable, const struct question *question, int limit_ms,
                     json_t **ret, struct err *err) MUST_USE;
 int interpreter_build(const json_t *answer, bool programs, struct image *ret,
                       struct stamps *stamps, struct err *err) MUST_USE;
 
-/* Makes the folder that the font list of `asked` is kept in; false when nothing can be kept. */
+/* Makes the folder that the font list of `asked` is kept in; false when nothing can be
+ * kept. */
 bool interpreter_cache_fonts(const char *asked, char ret[IMAGE_PATH_BYTES]);
 /* Has matplotlib, where the interpreter has it, build its font list once; fills
  * image->font_list, or leaves it empty. */

@@ -76,7 +76,8 @@ find_probe(PyObject *list)
     return NULL;
 }
 
-/* In the forked child: what fork_exec would have left open, and then the tracker's own loop. */
+/* In the forked child: what fork_exec would have left open, and then the tracker's own
+ * loop. */
 static NORETURN void
 run_tracker(int fd)
 {

@@ -216,8 +216,9 @@ find_v1(char *table, struct cgroup *cgroup)
     return 0;
 }
 
-/* Field 22 of /proc/PID/stat, in clock ticks since boot: with the pid it names one process.
- * -ENOENT or -ESRCH: there is no such process; any other error tells nothing of it. */
+/* Field 22 of /proc/PID/stat, in clock ticks since boot: with the pid it names one
+ * process. -ENOENT or -ESRCH: there is no such process; any other error tells nothing of
+ * it. */
 static int
 start_time(pid_t pid, unsigned long long *ret)
 {

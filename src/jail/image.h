@@ -10,12 +10,12 @@
 enum { IMAGE_PATHS_MAX = 96, IMAGE_PATH_BYTES = 512 };
 
 struct image {
-    char executable[IMAGE_PATH_BYTES]; /* what is executed: sys.executable, a venv's link too */
+    char executable[IMAGE_PATH_BYTES]; /* sys.executable, a venv's link too */
     char version[32];                  /* "3.11.2" */
     int hex_version;                   /* sys.hexversion */
-    /* Absolute paths of files and folders, read-only, at the same place inside; symbolic links
-     * on the way (usrmerge's /lib, a venv's bin/python3) are recreated as links. No path lies
-     * beneath another one of the list. */
+    /* Absolute paths of files and folders, read-only, at the same place inside; symbolic
+     * links on the way (usrmerge's /lib, a venv's bin/python3) are recreated as links. No
+     * path lies beneath another one of the list. */
     char paths[IMAGE_PATHS_MAX][IMAGE_PATH_BYTES];
     size_t paths_n;
     struct image_link {
@@ -23,6 +23,6 @@ struct image {
         char target[IMAGE_PATH_BYTES];
     } links[IMAGE_PATHS_MAX];
     size_t links_n;
-    char font_list[IMAGE_PATH_BYTES]; /* on the host: matplotlib's, ready; "" when there is none */
-    char venv[IMAGE_PATH_BYTES]; /* sys.prefix when it is a virtual environment, else "" */
+    char font_list[IMAGE_PATH_BYTES]; /* on the host: matplotlib's, ready; "": none */
+    char venv[IMAGE_PATH_BYTES];      /* sys.prefix of a virtual environment; "": none */
 };

@@ -61,21 +61,23 @@ extern const size_t jail_seal_steps_n;
 /* Runs every step in order; the first failure ends it, and the process must then die. */
 int jail_seal(const struct seal *seal, int *ret_notify_fd, struct err *err) MUST_USE;
 
-/* What one cell is made of, built by the supervisor before the fork and read-only after it. */
+/* What one cell is made of, built by the supervisor before the fork and read-only after
+ * it. */
 struct jail_plan {
-    const struct policy *policy; /* borrowed */
-    const struct image *image;   /* borrowed */
+    const struct policy *policy;       /* borrowed */
+    const struct image *image;         /* borrowed */
     char guest_file[JAIL_PATH_BYTES];  /* on the host: the guest extension */
-    char scratch_dir[JAIL_PATH_BYTES]; /* landlock isolation: the private folder; else "" */
-    bool as_root;      /* a uid of its own, and supplementary groups are dropped */
+    char scratch_dir[JAIL_PATH_BYTES]; /* landlock isolation: the private folder */
+    bool as_root; /* a uid of its own, and supplementary groups are dropped */
     int landlock_abi;
-    unsigned when;         /* which rows of the system-call table hold */
-    struct seal seal;      /* for the interpreter; its filter comes with jail_plan_filter */
+    unsigned when;    /* which rows of the system-call table hold */
+    struct seal seal; /* for the interpreter; its filter comes with jail_plan_filter */
     struct seal init_seal; /* for the cell's init: a far narrower filter */
 };
 
-/* Resolves policy and image into a plan. A layer that the policy needs and this kernel lacks is
- * an error that says how to mend it. pids_by_kernel: a pids cgroup counts, no rlimit is needed. */
+/* Resolves policy and image into a plan. A layer that the policy needs and this kernel
+ * lacks is an error that says how to mend it. pids_by_kernel: a pids cgroup counts, no
+ * rlimit is needed. */
 int jail_plan_build(const struct policy *policy, const struct image *image,
                     const char *guest_file, bool pids_by_kernel, struct jail_plan *ret,
                     struct err *err) MUST_USE;
@@ -83,8 +85,9 @@ int jail_plan_build(const struct policy *policy, const struct image *image,
  * interpreter starts. Without it plan->seal is refused by the guest (fail closed). */
 int jail_plan_filter(struct jail_plan *plan, struct err *err) MUST_USE;
 
-/* The host's uid and gid of a cell when we are root: one for each live init, from a range that
- * no account, container or nspawn machine is given (systemd's UIDs and GIDs document). */
+/* The host's uid and gid of a cell when we are root: one for each live init, from a range
+ * that no account, container or nspawn machine is given (systemd's UIDs and GIDs
+ * document). */
 enum { JAIL_HOST_UID_BASE = 1879048192 };
 static inline uid_t
 jail_host_uid(pid_t init)
@@ -102,12 +105,15 @@ struct jail_entered {
     int landlock_fd; /* the ruleset to restrict with, or -1 */
 };
 
-enum { JAIL_DEVICES = 5, JAIL_SOURCES_MAX = IMAGE_PATHS_MAX + POLICY_LIST_MAX + JAIL_DEVICES + 2 };
+enum {
+    JAIL_DEVICES = 5,
+    JAIL_SOURCES_MAX = IMAGE_PATHS_MAX + POLICY_LIST_MAX + JAIL_DEVICES + 2
+};
 
 struct enter_run {
     const struct jail_plan *plan;
     struct jail_entered *entered;
-    struct jail_source { /* a detached copy of a part of the host's tree, and where it goes */
+    struct jail_source { /* a detached copy of a part of the host's tree */
         int fd;
         const char *target; /* absolute, as the cell sees it */
     } sources[JAIL_SOURCES_MAX];
@@ -124,11 +130,13 @@ extern const struct enter_step jail_enter_steps[];
 extern const size_t jail_enter_steps_n;
 
 /* In the cloned child: maps are written and the cgroup is joined already. */
-int jail_enter(const struct jail_plan *plan, struct jail_entered *ret, struct err *err) MUST_USE;
+int jail_enter(const struct jail_plan *plan, struct jail_entered *ret,
+               struct err *err) MUST_USE;
 
 /* Where the guest extension and the private folder are, as the cell sees them. */
 const char *jail_guest_file(const struct jail_plan *plan);
-extern const char jail_font_list[]; /* image->font_list as the cell sees it (namespaces) */
+/* image->font_list as the cell sees it (namespaces). */
+extern const char jail_font_list[];
 const char *jail_tmp_dir(const struct jail_plan *plan);
 
 /* --- mounts.c: the steps that build the cell's tree --- */
@@ -141,8 +149,10 @@ int mounts_proc(struct enter_run *run, struct err *err) MUST_USE;
 int mounts_pivot(struct enter_run *run, struct err *err) MUST_USE;
 
 /* --- landlock.c --- */
-/* Builds the ruleset for this plan out of the paths as they are now; returns its descriptor. */
-int jail_landlock_ruleset(const struct jail_plan *plan, int *ret_fd, struct err *err) MUST_USE;
+/* Builds the ruleset for this plan out of the paths as they are now; returns its
+ * descriptor. */
+int jail_landlock_ruleset(const struct jail_plan *plan, int *ret_fd,
+                          struct err *err) MUST_USE;
 
 /* --- syscalls.c and seccomp.c --- */
 enum syscall_verdict {
@@ -153,15 +163,15 @@ enum syscall_verdict {
 };
 enum syscall_when {
     WHEN_ALWAYS = 0,
-    WHEN_FORK = 1 << 0,     /* the policy lets the code fork */
-    WHEN_EXEC = 1 << 1,     /* … and execute programs */
+    WHEN_FORK = 1 << 0, /* the policy lets the code fork */
+    WHEN_EXEC = 1 << 1, /* … and execute programs */
     WHEN_NO_FORK = 1 << 2,
     WHEN_NO_EXEC = 1 << 3,
     WHEN_LOOPBACK = 1 << 4, /* the policy gives it a loopback of its own */
     WHEN_NO_NETWORK = 1 << 5,
     WHEN_NAMESPACES = 1 << 6,
     WHEN_LANDLOCK = 1 << 7,
-    WHEN_UNSCOPED = 1 << 8, /* signals can reach processes outside: no pid namespace, ABI < 6 */
+    WHEN_UNSCOPED = 1 << 8, /* signals reach outside: no pid namespace, ABI < 6 */
     WHEN_SCOPED = 1 << 9,
 };
 enum syscall_test { TEST_NONE, TEST_EQ, TEST_NE, TEST_MASKED, TEST_GT, TEST_LT };
@@ -185,7 +195,8 @@ extern const size_t jail_syscalls_n;
 
 /* The `when` bits that hold for a policy on a kernel with this Landlock ABI. */
 unsigned jail_syscall_when(const struct policy *policy, int landlock_abi);
-/* Compile the table (for the interpreter) and the short list (for the cell's init) into *ret. */
+/* Compile the table (for the interpreter) and the short list (for the cell's init) into
+ * *ret. */
 int jail_filter_cell(unsigned when, struct seal *ret, struct err *err) MUST_USE;
 int jail_filter_init(struct seal *ret, struct err *err) MUST_USE;
 

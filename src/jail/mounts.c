@@ -1,10 +1,11 @@
 /*
- * The cell's tree: a tmpfs that holds read-only copies of the interpreter's own files, a private
- * /tmp and /dev/shm, five devices, a /proc of its own processes, and a few files in /etc.
+ * The cell's tree: a tmpfs that holds read-only copies of the interpreter's own files, a
+ * private /tmp and /dev/shm, five devices, a /proc of its own processes, and a few files
+ * in /etc.
  *
- * Built with descriptors (open_tree, fsopen, move_mount), so that no path of the host is looked
- * up after the identity is given up, and attributes are set before a mount can be seen.
- * Runs in the cell's init, after clone: no allocation.
+ * Built with descriptors (open_tree, fsopen, move_mount), so that no path of the host is
+ * looked up after the identity is given up, and attributes are set before a mount can be
+ * seen. Runs in the cell's init, after clone: no allocation.
  */
 #include "jail/jail.h"
 
@@ -25,8 +26,8 @@ static const char *const devices[JAIL_DEVICES] = {"/dev/null", "/dev/zero", "/de
                                                   "/dev/random", "/dev/urandom"};
 
 static int
-add_source(struct enter_run *run, const char *from, const char *target, uint64_t attributes,
-           struct err *err)
+add_source(struct enter_run *run, const char *from, const char *target,
+           uint64_t attributes, struct err *err)
 {
     if (run->sources_n >= JAIL_SOURCES_MAX)
         return err_set(err, -E2BIG, "the image and the policy name more than %d paths",
@@ -96,13 +97,15 @@ new_mount(const char *type, const struct option *options, size_t n, unsigned att
 int
 mounts_root(struct enter_run *run, struct err *err)
 {
-    static const struct option options[] = {
-        {"mode", 0, "0755"}, {"size", ROOT_BYTES, NULL}, {"nr_inodes", ROOT_INODES, NULL}};
+    static const struct option options[] = {{"mode", 0, "0755"},
+                                            {"size", ROOT_BYTES, NULL},
+                                            {"nr_inodes", ROOT_INODES, NULL}};
     int r = new_mount("tmpfs", options, sizeof(options) / sizeof(*options),
                       MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &run->root_fd, err);
     if (r < 0)
         return r;
-    /* Stacked on the old root, where every host has a place; pivot_root swaps them later. */
+    /* Stacked on the old root, where every host has a place; pivot_root swaps them
+     * later. */
     if (move_mount(run->root_fd, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
         return err_sys(err, "attach the new root");
     if (fchdir(run->root_fd) < 0)
@@ -141,7 +144,8 @@ place_source(const struct jail_source *source, struct err *err)
         if (mkdir(relative, 0755) < 0 && errno != EEXIST)
             return err_sys(err, "make %s in the cell", source->target);
     } else {
-        AUTO_CLOSE int fd = open(relative, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0444);
+        AUTO_CLOSE int fd =
+            open(relative, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0444);
         if (fd < 0)
             return err_sys(err, "make %s in the cell", source->target);
     }
@@ -159,7 +163,8 @@ mounts_place(struct enter_run *run, struct err *err)
         int r = make_parents(image->links[i].path, err);
         if (r < 0)
             return r;
-        if (symlink(image->links[i].target, image->links[i].path + 1) < 0 && errno != EEXIST)
+        if (symlink(image->links[i].target, image->links[i].path + 1) < 0 &&
+            errno != EEXIST)
             return err_sys(err, "make the link %s in the cell", image->links[i].path);
     }
     for (size_t i = 0; i < run->sources_n; i++) {
@@ -224,21 +229,23 @@ split_scratch(int scratch, const char *folder, int *ret_fd, struct err *err)
     return *ret_fd < 0 ? err_sys(err, "split the scratch file system") : 0;
 }
 
-/* /tmp and /dev/shm (POSIX semaphores and shared memory) are two folders of one file system, so
- * that the policy's byte and inode limits hold for both together. */
+/* /tmp and /dev/shm (POSIX semaphores and shared memory) are two folders of one file
+ * system, so that the policy's byte and inode limits hold for both together. */
 int
 mounts_scratch(struct enter_run *run, struct err *err)
 {
     const struct policy *policy = run->plan->policy;
     enum { OWN_INODES = 3 }; /* its root and the two folders are not the user's */
-    const struct option options[] = {{"mode", 0, "0755"},
-                                     {"size", policy->disk_bytes, NULL},
-                                     {"nr_inodes", policy->disk_inodes + OWN_INODES, NULL}};
+    const struct option options[] = {
+        {"mode", 0, "0755"},
+        {"size", policy->disk_bytes, NULL},
+        {"nr_inodes", policy->disk_inodes + OWN_INODES, NULL}};
     AUTO_CLOSE int scratch = -1;
     AUTO_CLOSE int shm = -1;
     AUTO_CLOSE int tmp = -1;
     int r = new_mount("tmpfs", options, sizeof(options) / sizeof(*options),
-                      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &scratch, err);
+                      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &scratch,
+                      err);
     if (r < 0)
         return r;
     /* A detached mount cannot be cloned: the whole stands in /tmp for a moment. */
@@ -261,12 +268,13 @@ mounts_scratch(struct enter_run *run, struct err *err)
 int
 mounts_proc(struct enter_run *run, struct err *err)
 {
-    /* subset=pid: processes only. What else the host's /proc tells (its command line, memory,
-     * disks, keys) is nobody's business here. */
+    /* subset=pid: processes only. What else the host's /proc tells (its command line,
+     * memory, disks, keys) is nobody's business here. */
     static const struct option options[] = {{"subset", 0, "pid"}};
     AUTO_CLOSE int proc = -1;
-    int r = new_mount("proc", options, 1,
-                      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &proc, err);
+    int r =
+        new_mount("proc", options, 1,
+                  MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &proc, err);
     if (r < 0)
         return err_wrap(err, "the cell's /proc (a container that masks its own /proc may "
                              "refuse it)");
@@ -279,8 +287,8 @@ mounts_proc(struct enter_run *run, struct err *err)
 int
 mounts_pivot(struct enter_run *run, struct err *err)
 {
-    /* With "." twice the old root lies on top of the new one and is detached with everything
-     * on it; see pivot_root(2), NOTES. */
+    /* With "." twice the old root lies on top of the new one and is detached with
+     * everything on it; see pivot_root(2), NOTES. */
     if (fchdir(run->root_fd) < 0 || k_pivot_root(".", ".") < 0)
         return err_sys(err, "swap the root");
     if (umount2(".", MNT_DETACH) < 0)

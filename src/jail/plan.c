@@ -1,6 +1,6 @@
 /*
- * From a policy to a plan: everything a cell's init will need, resolved before the fork. Decides
- * which layers this kernel must have, and refuses in words where one is missing.
+ * From a policy to a plan: everything a cell's init will need, resolved before the fork.
+ * Decides which layers this kernel must have, and refuses in words where one is missing.
  */
 #include "jail/jail.h"
 
@@ -14,11 +14,13 @@
 #include "kernel/kernel.h"
 
 enum {
-    /* Room for address space that is reserved and never touched (thread stacks, mmap of large
-     * files, numpy.empty), while an absurd allocation still fails as MemoryError at once. */
+    /* Room for address space that is reserved and never touched (thread stacks, mmap of
+     * large files, numpy.empty), while an absurd allocation still fails as MemoryError at
+     * once. */
     ADDRESS_SPACE_SLACK_GIB = 64,
-    /* Not 0: a core_pattern that is a pipe would still start the host's crash handler on the
-     * cell's memory; the kernel spares only processes whose limit is exactly 1 (core(5)). */
+    /* Not 0: a core_pattern that is a pipe would still start the host's crash handler on
+     * the cell's memory; the kernel spares only processes whose limit is exactly 1
+     * (core(5)). */
     CORE_BYTES = 1,
     MESSAGE_QUEUE_BYTES = 0,
     MEMORY_LOCK_BYTES = 64 * 1024,
@@ -39,8 +41,8 @@ add_rlimit(struct seal *seal, int resource, uint64_t value)
     }
 }
 
-/* What cgroups cannot count, and what stands behind them. CPU time is the supervisor's: an
- * rlimit counts each process alone. */
+/* What cgroups cannot count, and what stands behind them. CPU time is the supervisor's:
+ * an rlimit counts each process alone. */
 static void
 plan_rlimits(struct jail_plan *plan, bool pids_by_kernel)
 {
@@ -54,8 +56,8 @@ plan_rlimits(struct jail_plan *plan, bool pids_by_kernel)
     add_rlimit(seal, RLIMIT_MSGQUEUE, MESSAGE_QUEUE_BYTES);
     add_rlimit(seal, RLIMIT_NOFILE, policy->open_files);
     add_rlimit(seal, RLIMIT_SIGPENDING, SIGNALS_PENDING);
-    /* In a user namespace of its own this counts the cell alone (Linux 5.14); the cell's init
-     * is one of them. On the host it would count the user's other processes, too. */
+    /* In a user namespace of its own this counts the cell alone (Linux 5.14); the cell's
+     * init is one of them. On the host it would count the user's other processes, too. */
     if (!pids_by_kernel && policy->isolation == ISOLATION_NAMESPACES)
         add_rlimit(seal, RLIMIT_NPROC, policy->pids + 1);
 }
@@ -65,15 +67,18 @@ plan_landlock(struct jail_plan *plan, struct err *err)
 {
     plan->landlock_abi = k_landlock_abi();
     if (plan->landlock_abi == 0)
-        return err_set(err, -ENOSYS, "this kernel has no Landlock (or it is not in the lsm= boot "
-                                     "list): boot with lsm=landlock,… added; "
-                                     "see 'adyton doctor'");
+        return err_set(err, -ENOSYS,
+                       "this kernel has no Landlock (or it is not in the lsm= boot "
+                       "list): boot with lsm=landlock,… added; "
+                       "see 'adyton doctor'");
     uint32_t abi = (uint32_t)plan->landlock_abi;
     plan->seal.landlock_abi = plan->init_seal.landlock_abi = abi;
-    /* Without a pid namespace init ends the cell by signals, which its own domain would scope. */
+    /* Without a pid namespace init ends the cell by signals, which its own domain would
+     * scope. */
     if (plan->policy->isolation == ISOLATION_LANDLOCK)
         plan->init_seal.landlock_abi = 0;
-    plan->seal.landlock_audit_off = plan->init_seal.landlock_audit_off = abi >= AUDIT_OFF_ABI;
+    plan->seal.landlock_audit_off = plan->init_seal.landlock_audit_off =
+        abi >= AUDIT_OFF_ABI;
     return 0;
 }
 
@@ -82,14 +87,15 @@ copy_path(char *to, size_t n, const char *from, const char *what, struct err *er
 {
     int length = snprintf(to, n, "%s", from);
     if (length < 0 || (size_t)length >= n)
-        return err_set(err, -ENAMETOOLONG, "%s: the path has more than %zu bytes: %.100s", what,
-                       n - 1, from);
+        return err_set(err, -ENAMETOOLONG, "%s: the path has more than %zu bytes: %.100s",
+                       what, n - 1, from);
     return 0;
 }
 
 int
-jail_plan_build(const struct policy *policy, const struct image *image, const char *guest_file,
-                bool pids_by_kernel, struct jail_plan *ret, struct err *err)
+jail_plan_build(const struct policy *policy, const struct image *image,
+                const char *guest_file, bool pids_by_kernel, struct jail_plan *ret,
+                struct err *err)
 {
     struct jail_plan *plan = ret;
     memset(plan, 0, sizeof(*plan));
@@ -97,7 +103,8 @@ jail_plan_build(const struct policy *policy, const struct image *image, const ch
     plan->image = image;
     plan->as_root = geteuid() == 0;
     plan->seal.landlock_fd = plan->init_seal.landlock_fd = -1;
-    int r = copy_path(plan->guest_file, sizeof(plan->guest_file), guest_file, "guest", err);
+    int r =
+        copy_path(plan->guest_file, sizeof(plan->guest_file), guest_file, "guest", err);
     if (r < 0)
         return r;
     r = plan_landlock(plan, err);
@@ -120,8 +127,8 @@ jail_clone_flags(const struct jail_plan *plan)
 {
     if (plan->policy->isolation == ISOLATION_LANDLOCK)
         return 0;
-    /* The cgroup namespace is unshared later, from inside the cell's cgroup: it is rooted where
-     * the process is at that moment. */
+    /* The cgroup namespace is unshared later, from inside the cell's cgroup: it is rooted
+     * where the process is at that moment. */
     return CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
            CLONE_NEWUTS;
 }
@@ -131,7 +138,8 @@ const char jail_font_list[] = "/run/adyton/fontlist.json";
 const char *
 jail_guest_file(const struct jail_plan *plan)
 {
-    return plan->policy->isolation == ISOLATION_NAMESPACES ? "/run/adyton/_adyton.abi3.so" : plan->guest_file;
+    return plan->policy->isolation == ISOLATION_NAMESPACES ? "/run/adyton/_adyton.abi3.so"
+                                                           : plan->guest_file;
 }
 
 const char *

@@ -352,7 +352,9 @@ test_hanging_one_ends(void **state)
     struct err err = {0};
     json_t *answer = NULL;
     uint64_t began_us = clock_now_us();
-    assert_int_equal(interpreter_ask(in_folder("hangs"), &interpreter_what_it_is, 300, &answer, &err), -ETIMEDOUT);
+    assert_int_equal(
+        interpreter_ask(in_folder("hangs"), &interpreter_what_it_is, 300, &answer, &err),
+        -ETIMEDOUT);
     assert_true(clock_now_us() - began_us < 5U * 1000 * 1000);
     assert_non_null(strstr(err.text, "gave no answer in 0.3 s"));
     FILE *file = fopen(in_folder("hangs.pid"), "re");
