@@ -101,5 +101,11 @@ struct meter {
 /* Usage now: from the cgroup, else by reading the processes of the cell's own /proc. */
 void cell_meter(struct cell *cell, struct meter *ret);
 
+/* --- claims.c --- */
+/* A checked copy: every length is within its array, or everything is zero. */
+void claims_read(const struct claims *shared, struct claims *ret);
+void claims_carry_error(const struct claims *claims, struct outcome *outcome);
+void claims_carry_acts(const struct claims *claims, struct outcome *outcome);
+
 /* --- decide.c --- */
 void cell_decide(struct cell *cell);

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/units.h"
-#include "base/utf8.h"
 #include "cell/cell_parts.h"
 
 struct facts {
@@ -22,7 +21,7 @@ struct facts {
     struct outcome *outcome;
     const struct policy *policy;
     struct cgroup_usage usage;
-    struct claims claims; /* checked copy: lengths are within bounds */
+    struct claims claims; /* checked copy: see claims_read */
 };
 
 static void
@@ -211,13 +210,30 @@ ended_well(const struct facts *facts)
     return true;
 }
 
+static bool
+claims_exception(const struct facts *facts)
+{
+    return facts->claims.kind == CLAIM_EXCEPTION;
+}
+
+/* It did not catch what the guest's hook stopped it for: a claim, and a refusal all the same. */
+static bool
+died_of_refusal(const struct facts *facts)
+{
+    if (!claims_exception(facts) || !facts->claims.security || facts->claims.acts_n == 0)
+        return false;
+    facts->outcome->status = STATUS_VIOLATION;
+    say(facts, "ended with an uncaught SecurityError: %.180s", facts->outcome->error_value);
+    return true;
+}
+
 /* The kernel says ENOSPC to the code; that /tmp is full is a fact we can still see. */
 static bool
 disk_full(const struct facts *facts)
 {
     struct statvfs disk;
     const struct policy *policy = facts->policy;
-    if (facts->claims.os_error != ENOSPC || facts->cell->tmp_fd < 0 ||
+    if (!claims_exception(facts) || facts->claims.os_error != ENOSPC || facts->cell->tmp_fd < 0 ||
         policy->isolation != ISOLATION_NAMESPACES ||
         fstatvfs(facts->cell->tmp_fd, &disk) < 0)
         return false;
@@ -234,7 +250,7 @@ disk_full(const struct facts *facts)
 static bool
 pids_refused(const struct facts *facts)
 {
-    if (facts->usage.pids_refused == 0 ||
+    if (!claims_exception(facts) || facts->usage.pids_refused == 0 ||
         (facts->claims.os_error != EAGAIN &&
          strcmp(facts->claims.name, "RuntimeError") != 0))
         return false;
@@ -251,7 +267,7 @@ pids_refused(const struct facts *facts)
 static bool
 ended_badly(const struct facts *facts)
 {
-    bool exception = facts->claims.kind == CLAIM_EXCEPTION;
+    bool exception = claims_exception(facts);
     facts->outcome->status = exception ? STATUS_EXCEPTION : STATUS_EXIT;
     if (exception && facts->claims.os_error == EMFILE)
         set_limit(facts, STATUS_EXCEPTION, "open_files", facts->policy->open_files);
@@ -275,62 +291,14 @@ static bool (*const rules[])(const struct facts *) = {
     lost,
     crashed, /* what ended by itself */
     ended_well,
+    died_of_refusal,
     disk_full,
     pids_refused,
     ended_badly,
 };
 /* clang-format on */
 
-/* --- facts and claims --- */
-
-/* A length beyond its array, or no magic: nothing was claimed. */
-static void
-read_claims(const struct cell *cell, struct claims *ret)
-{
-    *ret = (struct claims){0};
-    if (!cell->claims)
-        return;
-    memcpy(ret, cell->claims, sizeof(*ret));
-    bool sound = ret->magic == GUEST_MAGIC && ret->kind == CLAIM_EXCEPTION &&
-                 ret->name_n < sizeof(ret->name) && ret->value_n <= sizeof(ret->value) &&
-                 ret->traceback_n <= sizeof(ret->traceback) && ret->line >= 0;
-    if (!sound)
-        *ret = (struct claims){0};
-    else
-        ret->name[ret->name_n] = '\0';
-}
-
-static void
-claimed_text(const char *bytes, uint32_t n, char *text, size_t size)
-{
-    AUTO_BUF struct buf valid;
-    uint64_t replaced;
-    buf_init(&valid, 4 * CLAIM_TRACEBACK_BYTES);
-    text[0] = '\0';
-    if (utf8_append_valid(&valid, (struct span){bytes, n}, &replaced) < 0)
-        return;
-    size_t fits = valid.n < size ? valid.n : size - 1;
-    /* Cut before a character, not inside one. */
-    fits -= utf8_unfinished_tail((struct span){valid.p ? valid.p : "", fits});
-    if (fits > 0)
-        memcpy(text, valid.p, fits);
-    text[fits] = '\0';
-}
-
-static void
-carry_claims(struct outcome *outcome, const struct claims *claims)
-{
-    if (claims->kind != CLAIM_EXCEPTION)
-        return;
-    outcome->has_error = true;
-    outcome->error_line = claims->line;
-    claimed_text(claims->name, claims->name_n, outcome->error_name,
-                 sizeof(outcome->error_name));
-    claimed_text(claims->value, claims->value_n, outcome->error_value,
-                 sizeof(outcome->error_value));
-    buf_init(&outcome->traceback, CLAIM_TRACEBACK_BYTES);
-    (void)!buf_append(&outcome->traceback, claims->traceback, claims->traceback_n);
-}
+/* --- facts --- */
 
 static void
 carry_usage(const struct facts *facts)
@@ -382,15 +350,16 @@ cell_decide(struct cell *cell)
         .cell = cell, .outcome = cell->outcome, .policy = cell->request.policy};
     struct outcome *outcome = cell->outcome;
     cgroup_usage(&cell->cgroup, &facts.usage);
-    read_claims(cell, &facts.claims);
+    claims_read(cell->claims, &facts.claims);
+    claims_carry_acts(&facts.claims, outcome);
     if (cell->exited && WIFEXITED(cell->wait_status)) {
         outcome->has_exit_code = true;
         outcome->exit_code = WEXITSTATUS(cell->wait_status);
     }
-    if (outcome->has_exit_code && outcome->exit_code == 1)
-        carry_claims(outcome, &facts.claims);
-    else
-        facts.claims = (struct claims){0};
+    /* An exception ends an interpreter with 1, whatever it claims. */
+    if (!outcome->has_exit_code || outcome->exit_code != 1)
+        facts.claims.kind = CLAIM_NONE;
+    claims_carry_error(&facts.claims, outcome);
     carry_usage(&facts);
     carry_layers(&facts);
     for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++)

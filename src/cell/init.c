@@ -36,45 +36,50 @@ enum {
     KILL_ROUNDS = 20000,
 };
 
-static void
-report(uint32_t kind, int wait_status, const struct err *err, const int *fds,
-       size_t fds_n)
+static int
+report(const struct init_message *message, const int *fds, size_t fds_n)
 {
-    struct init_message message = {.kind = kind, .wait_status = wait_status};
-    if (err)
-        message.err = *err;
-    (void)!fd_send(REPORT_FD, &message, sizeof(message), fds, fds_n);
+    return fd_send(REPORT_FD, message, sizeof(*message), fds, fds_n);
+}
+
+static NORETURN void
+fail_on(int socket, const struct err *err)
+{
+    const struct init_message message = {.kind = INIT_FAILED, .err = *err};
+    (void)!fd_send(socket, &message, sizeof(message), NULL, 0);
+    _exit(EXIT_FAILURE);
 }
 
 static NORETURN void
 fail(const struct err *err)
 {
-    report(INIT_FAILED, 0, err, NULL, 0);
-    _exit(EXIT_FAILURE);
+    fail_on(REPORT_FD, err);
 }
 
 /* Everything above the standard streams, the guest's socket and ours is the
- * supervisor's. */
+ * supervisor's. *socket is where a failure can be told at that moment. */
 static int
-keep_descriptors(const struct init_task *task, struct err *err)
+keep_descriptors(const struct init_task *task, int *socket, struct err *err)
 {
     const struct {
         int fd, number;
-    } kept[] = {{task->stdio[0], 0},
+    } kept[] = {{task->report, REPORT_FD},
+                {task->stdio[0], 0},
                 {task->stdio[1], 1},
                 {task->stdio[2], 2},
-                {task->guest, GUEST_FD},
-                {task->report, REPORT_FD}};
+                {task->guest, GUEST_FD}};
     enum { KEPT = sizeof(kept) / sizeof(*kept) };
     int high[KEPT];
     for (size_t i = 0; i < KEPT; i++) {
         high[i] = fcntl(kept[i].fd, F_DUPFD_CLOEXEC, HIGH_FD);
         if (high[i] < 0)
             return err_sys(err, "keep a descriptor for the cell");
+        *socket = high[0];
     }
     for (size_t i = 0; i < KEPT; i++)
         if (dup2(high[i], kept[i].number) < 0)
             return err_sys(err, "place a descriptor for the cell");
+    *socket = REPORT_FD;
     close(GUEST_LANDLOCK_FD); /* whatever the supervisor had there */
     if (close_range(REPORT_FD + 1, ~0U, 0) < 0)
         return err_sys(err, "close the supervisor's descriptors");
@@ -103,7 +108,12 @@ wait_for_go(void)
     do
         n = read(REPORT_FD, &go, 1);
     while (n < 0 && errno == EINTR);
-    if (n != 1)
+    if (n < 0) {
+        struct err err;
+        err_sys(&err, "wait for the supervisor's go");
+        fail(&err);
+    }
+    if (n == 0) /* it is gone */
         _exit(EXIT_FAILURE);
 }
 
@@ -238,7 +248,9 @@ watch_program(pid_t program, int signals, bool own_pid_namespace)
         if (polls[1].revents)
             (void)!read(signals, &signal_info, sizeof(signal_info));
         if (reap(program, &status)) {
-            report(INIT_EXITED, status, NULL, NULL, 0);
+            const struct init_message message = {.kind = INIT_EXITED,
+                                                 .wait_status = status};
+            (void)!report(&message, NULL, 0);
             break;
         }
     }
@@ -272,6 +284,27 @@ block_child_signals(struct err *err)
     return fd < 0 ? err_sys(err, "watch the cell's processes") : fd;
 }
 
+/* What the supervisor collects from and measures by. */
+static void
+hand_over(struct jail_entered *entered)
+{
+    const int given[] = {entered->tmp_fd, entered->proc_fd};
+    const struct init_message message = {.kind = INIT_ENTERED};
+    struct err err = {0};
+    int r = report(&message, given, entered->proc_fd >= 0 ? 2 : 1);
+    if (r < 0) {
+        err_set(&err, r, "hand the cell's /tmp over: %s", strerrordesc_np(-r));
+        fail(&err);
+    }
+    fd_close(&entered->tmp_fd);
+    fd_close(&entered->proc_fd);
+    r = fd_move(&entered->landlock_fd, GUEST_LANDLOCK_FD);
+    if (r < 0) {
+        err_set(&err, r, "keep the Landlock ruleset: %s", strerrordesc_np(-r));
+        fail(&err);
+    }
+}
+
 void
 init_main(const struct init_task *task)
 {
@@ -283,8 +316,9 @@ init_main(const struct init_task *task)
     reset_signals();
     int joined = cgroup_join(task->joins, &err);
     struct err lost;
-    if (keep_descriptors(task, &lost) < 0)
-        _exit(EXIT_FAILURE); /* nobody can be told: the socket is not in its place */
+    int socket = task->report;
+    if (keep_descriptors(task, &socket, &lost) < 0)
+        fail_on(socket, &lost);
     if (joined < 0)
         fail(&err);
     wait_for_go();
@@ -293,14 +327,7 @@ init_main(const struct init_task *task)
     if (jail_enter(task->plan, &entered, &err) < 0 || place_files(task->job, &err) < 0 ||
         link_fonts(task->plan, &err) < 0)
         fail(&err);
-    const int given[] = {entered.tmp_fd, entered.proc_fd};
-    report(INIT_ENTERED, 0, NULL, given, entered.proc_fd >= 0 ? 2 : 1);
-    fd_close(&entered.tmp_fd);
-    fd_close(&entered.proc_fd);
-    if (fd_move(&entered.landlock_fd, GUEST_LANDLOCK_FD) < 0) {
-        err_set(&err, -EBADF, "keep the Landlock ruleset");
-        fail(&err);
-    }
+    hand_over(&entered);
 
     int signals = block_child_signals(&err);
     pid_t program = signals < 0 ? -1 : _Fork(); /* no handlers, no locks */

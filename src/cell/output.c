@@ -74,10 +74,10 @@ read_some(struct output *output, int rounds)
             continue;
         if (n < 0 && errno == EAGAIN)
             return true;
-        if (n <= 0)
+        if (n == 0)
             return false;
-        int r = keep(output, (struct span){bytes, (size_t)n});
-        if (r < 0) {
+        int r = n < 0 ? -errno : keep(output, (struct span){bytes, (size_t)n});
+        if (r < 0) { /* the code must not be told that its reader is gone: it is ours */
             err_set(&output->cell->failure, r, "keep the cell's output: %s",
                     strerrordesc_np(-r));
             cell_end(output->cell, CAUSE_ABANDON);
@@ -121,7 +121,8 @@ output_start(struct cell *cell, struct output *output, int number, int fd,
     int r = fd_set_nonblocking(fd);
     output->event = event_new(cell->base, fd, EV_READ | EV_PERSIST, on_readable, output);
     if (r < 0 || !output->event || event_add(output->event, NULL) < 0)
-        return err_set(err, r < 0 ? r : -ENOMEM, "watch the cell's output");
+        return err_set(err, r < 0 ? r : -ENOMEM, "watch the cell's output: %s",
+                       strerrordesc_np(r < 0 ? -r : ENOMEM));
     return 0;
 }
 

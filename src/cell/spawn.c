@@ -216,6 +216,15 @@ write_maps(struct cell *cell, struct err *err)
                  : 0;
 }
 
+static uint32_t
+guest_flags(const struct policy *policy)
+{
+    uint32_t flags = policy->processes != PROCESSES_EXEC ? GUEST_NO_PROGRAMS : 0;
+    flags |= policy->processes == PROCESSES_NONE ? GUEST_NO_FORK : 0;
+    flags |= policy->network == NETWORK_NONE ? GUEST_NO_NETWORK : 0;
+    return flags;
+}
+
 /* While the interpreter starts we compile its filter; it waits for the setup then. */
 static int
 send_setup(struct cell *cell, struct err *err)
@@ -228,7 +237,7 @@ send_setup(struct cell *cell, struct err *err)
         return err_set(err, -ENOMEM, "no memory for the guest's setup");
     setup->magic = GUEST_MAGIC;
     setup->version = GUEST_VERSION;
-    setup->no_programs = cell->request.policy->processes != PROCESSES_EXEC;
+    setup->flags = guest_flags(cell->request.policy);
     setup->seal = cell->plan->seal;
     r = fd_send(cell->guest, setup, sizeof(*setup), &cell->claims_fd, 1);
     free(setup);

@@ -50,6 +50,22 @@ cell_end(struct cell *cell, enum cause cause)
 }
 
 static void
+note_failure(struct cell *cell, const struct err *err)
+{
+    if (cell->failure.code == 0)
+        cell->failure = *err;
+}
+
+static void
+give_up(struct cell *cell, int code, const char *what)
+{
+    struct err err;
+    err_set(&err, code, "%s: %s", what, strerrordesc_np(-code));
+    note_failure(cell, &err);
+    cell_end(cell, CAUSE_ABANDON);
+}
+
+static void
 on_wall(evutil_socket_t fd, short what, void *context)
 {
     (void)fd;
@@ -71,7 +87,8 @@ schedule_tick(struct cell *cell, uint64_t cpu_us)
     wait_us = wait_us < TICK_MIN_US ? TICK_MIN_US : wait_us;
     wait_us = wait_us > most_us ? most_us : wait_us;
     struct timeval wait = time_of(wait_us);
-    event_add(cell->on_tick, &wait);
+    if (event_add(cell->on_tick, &wait) < 0)
+        give_up(cell, -ENOMEM, "watch the cell's CPU time");
 }
 
 static void
@@ -130,13 +147,6 @@ forget(struct event **event)
     *event = NULL;
 }
 
-static void
-note_failure(struct cell *cell, const struct err *err)
-{
-    if (cell->failure.code == 0)
-        cell->failure = *err;
-}
-
 /* The guest has sealed itself: from now on user code runs, and its clock starts. */
 static void
 on_guest(evutil_socket_t fd, short what, void *context)
@@ -147,6 +157,8 @@ on_guest(evutil_socket_t fd, short what, void *context)
     int fds[1];
     ssize_t n = fd_receive(fd, &ready, sizeof(ready), fds, 1);
     forget(&cell->on_guest);
+    if (n < 0)
+        give_up(cell, (int)n, "hear from the guest");
     if (n != (ssize_t)sizeof(ready) || ready.magic != GUEST_MAGIC)
         return; /* it died on the way: init reports how */
     if (ready.err.code != 0) {
@@ -157,12 +169,24 @@ on_guest(evutil_socket_t fd, short what, void *context)
     cell->sealed = true;
     cell->started_us = clock_now_us();
     cell->notify = fds[0];
+    if (cell->notify < 0) { /* the message came, its descriptor found no room */
+        give_up(cell, -EMFILE, "listen to the cell's system calls");
+        return;
+    }
     cell->on_notify = watch(cell, cell->notify, EV_READ | EV_PERSIST, cell_notified, 0);
     struct timeval wall = time_of(cell->request.policy->wall_ms * MS_US);
     event_add(cell->on_wall, &wall);
     cell->on_tick = event_new(cell->base, -1, 0, on_tick, cell);
     if (cell->on_tick)
         schedule_tick(cell, 0);
+    else
+        give_up(cell, -ENOMEM, "watch the cell's CPU time");
+}
+
+static bool
+has_proc(const struct cell *cell)
+{
+    return cell->request.policy->isolation == ISOLATION_NAMESPACES;
 }
 
 static void
@@ -172,6 +196,8 @@ take_message(struct cell *cell, struct init_message *message, int *fds)
     case INIT_ENTERED:
         cell->tmp_fd = fd_take(&fds[0]);
         cell->proc_fd = fd_take(&fds[1]);
+        if (cell->tmp_fd < 0 || (cell->proc_fd < 0 && has_proc(cell)))
+            give_up(cell, -EMFILE, "take the cell's /tmp over");
         break;
     case INIT_FAILED:
         message->err.text[sizeof(message->err.text) - 1] = '\0';
@@ -307,6 +333,13 @@ on_init(evutil_socket_t fd, short what, void *context)
 }
 
 static int
+unblock(int fd, const char *what, struct err *err)
+{
+    int r = fd_set_nonblocking(fd);
+    return r < 0 ? err_set(err, r, "watch %s: %s", what, strerrordesc_np(-r)) : 0;
+}
+
+static int
 start_watching(struct cell *cell, struct err *err)
 {
     struct outcome *outcome = cell->outcome;
@@ -315,7 +348,9 @@ start_watching(struct cell *cell, struct err *err)
     if (r == 0)
         r = output_start(cell, &cell->err, 2, cell->err.fd, &outcome->err, err);
     if (r == 0)
-        r = fd_set_nonblocking(cell->report);
+        r = unblock(cell->report, "the cell's init", err);
+    if (r == 0 && job->stdin_bytes.n > 0)
+        r = unblock(cell->stdin_fd, "the cell's stdin", err);
     if (r < 0)
         return r;
     cell->on_init = watch(cell, cell->init_pidfd, EV_READ | EV_PERSIST, on_init, 0);
@@ -325,7 +360,7 @@ start_watching(struct cell *cell, struct err *err)
     cell->oom_fd = cgroup_watch_oom(&cell->cgroup);
     if (cell->oom_fd >= 0)
         cell->on_oom = watch(cell, cell->oom_fd, EV_READ | EV_PERSIST, on_oom, 0);
-    if (job->stdin_bytes.n > 0 && fd_set_nonblocking(cell->stdin_fd) == 0)
+    if (job->stdin_bytes.n > 0)
         cell->on_stdin =
             watch(cell, cell->stdin_fd, EV_WRITE | EV_PERSIST, cell_feed_stdin, 0);
     else

@@ -1,12 +1,20 @@
 /* Between the two files of the guest; nobody else's. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/attr.h"
 #include "guest/wire.h"
 
 /* Runs the submitted file as __main__ and ends the process as `python3 FILE` would have
  * ended. sys.argv is ['-c', FILE NAME, FOLDER, ARGUMENTS…] as boot.h left it. */
-NORETURN void program_run(struct claims *claims);
+NORETURN void program_run(struct claims *claims, uint32_t flags);
 
 /* Where nothing may be executed: see programs.c. */
 void programs_stand_in(void);
+/* True when the arguments start a program that libraries only ask for facts. */
+bool programs_is_probe(PyObject *list);
+
+/* Installs the audit hook and the module adyton; returns adyton.SecurityError (owned by the
+ * hook), or NULL with an exception set. program: the submitted file, kept. */
+PyObject *audit_start(struct claims *claims, uint32_t flags, const char *program);

@@ -64,7 +64,7 @@ map_claims(int fd, struct err *err)
 
 /* From here on the process is a cell. Returns the claims memory. */
 static struct claims *
-become_cell(bool *ret_no_programs)
+become_cell(uint32_t *ret_flags)
 {
     struct err err = {0};
     int claims_fd = -1, notify_fd = -1;
@@ -84,7 +84,7 @@ become_cell(bool *ret_no_programs)
         _exit(EXIT_FAILURE); /* nobody is there to watch: nothing may run */
     close(notify_fd);
     close(GUEST_FD);
-    *ret_no_programs = setup->no_programs != 0;
+    *ret_flags = setup->flags;
     explicit_bzero(setup, sizeof(*setup));
     free(setup);
     return claims;
@@ -96,11 +96,9 @@ guest_main(PyObject *module, PyObject *unused)
     (void)unused;
     /* The program's __main__ takes the place of ours, which holds the last reference. */
     Py_INCREF(module);
-    bool no_programs;
-    struct claims *claims = become_cell(&no_programs);
-    if (no_programs)
-        programs_stand_in();
-    program_run(claims); /* does not return */
+    uint32_t flags;
+    struct claims *claims = become_cell(&flags);
+    program_run(claims, flags); /* does not return */
     return NULL;
 }
 

@@ -25,6 +25,7 @@ enum { SOURCE_MAX_BYTES = 64 << 20, PATH_BYTES = 1024, TRACEBACK_DEPTH_MAX = 100
 struct program {
     char path[PATH_BYTES];
     struct claims *claims;
+    PyObject *security_error;
     pid_t pid; /* children of a fork share the claims memory: only this one writes */
 };
 
@@ -299,7 +300,8 @@ claim_exception(const struct program *program, PyObject *type, PyObject *value,
     claims->line = error_line(program, type, value, traceback);
     if (PyErr_GivenExceptionMatches(type, PyExc_OSError))
         claims->os_error = attribute_int(value, "errno");
-    claims->magic = GUEST_MAGIC;
+    claims->security =
+        PyErr_GivenExceptionMatches(type, program->security_error) ? 1 : 0;
     claims->kind = CLAIM_EXCEPTION;
     Py_XDECREF(text);
     Py_XDECREF(name);
@@ -329,13 +331,18 @@ end_with_exception(const struct program *program)
 }
 
 void
-program_run(struct claims *claims)
+program_run(struct claims *claims, uint32_t flags)
 {
-    struct program program = {.claims = claims, .pid = getpid()};
+    static struct program program; /* the audit hook keeps the path */
+    program = (struct program){.claims = claims, .pid = getpid()};
+    claims->magic = GUEST_MAGIC;
     hide_frames();
     rebind_threading();
     set_arguments(&program);
     PyObject *globals = fresh_main(&program);
+    if (flags & GUEST_NO_PROGRAMS)
+        programs_stand_in();
+    program.security_error = must(audit_start(claims, flags, program.path));
     PyObject *code = compile_source(&program);
     PyObject *result = code ? PyEval_EvalCode(code, globals, globals) : NULL;
     Py_XDECREF(code);

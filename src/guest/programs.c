@@ -76,6 +76,14 @@ find_probe(PyObject *list)
     return NULL;
 }
 
+bool
+programs_is_probe(PyObject *list)
+{
+    bool is = PySequence_Check(list) && PySequence_Size(list) > 0 && find_probe(list);
+    PyErr_Clear();
+    return is;
+}
+
 /* In the forked child: what fork_exec would have left open, and then the tracker's own
  * loop. */
 static NORETURN void

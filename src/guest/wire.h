@@ -23,15 +23,23 @@ enum {
     GUEST_LANDLOCK_FD = 4, /* the ruleset that seal.landlock_fd names */
     GUEST_MAGIC = 0x61647974,
     GUEST_VERSION = 1,
+    CLAIM_ACTS_MAX = 32,
     CLAIM_NAME_BYTES = 128,
     CLAIM_VALUE_BYTES = 1024,
     CLAIM_TRACEBACK_BYTES = 64 * 1024,
 };
 
+/* What the policy forbids, as far as the guest puts it into words (audit.c, programs.c). */
+enum guest_flag {
+    GUEST_NO_PROGRAMS = 1 << 0,
+    GUEST_NO_FORK = 1 << 1,
+    GUEST_NO_NETWORK = 1 << 2,
+};
+
 struct guest_setup {
     uint32_t magic;
     uint32_t version;
-    uint32_t no_programs; /* 1: the policy lets nothing be executed */
+    uint32_t flags; /* enum guest_flag */
     struct seal seal;
 };
 
@@ -42,12 +50,24 @@ struct guest_ready {
 
 enum claim_kind { CLAIM_NONE, CLAIM_EXCEPTION, CLAIM_EXIT };
 
+/* One forbidden act that the audit hook stopped, counted. Texts end with a NUL. */
+struct claim_act {
+    uint32_t count;
+    int32_t line;
+    char rule[24];
+    char call[40];
+    char object[256]; /* a path, a program, a family of addresses */
+};
+
 struct claims {
     uint32_t magic;
     uint32_t kind;    /* enum claim_kind; written last */
     int32_t line;     /* of the submitted file; 0: unknown */
     int32_t os_error; /* errno of an OSError; 0: it was none */
+    uint32_t security; /* 1: the exception is an adyton.SecurityError */
     uint32_t name_n, value_n, traceback_n;
+    uint32_t acts_n, acts_dropped;
+    struct claim_act acts[CLAIM_ACTS_MAX];
     char name[CLAIM_NAME_BYTES];
     char value[CLAIM_VALUE_BYTES];
     char traceback[CLAIM_TRACEBACK_BYTES];
