@@ -132,10 +132,8 @@ watch(struct cell *cell, int fd, short what, event_callback_fn callback,
         event_free(event);
         event = NULL;
     }
-    if (!event) {
-        err_set(&cell->failure, -ENOMEM, "no memory to watch the cell");
-        cell_end(cell, CAUSE_ABANDON);
-    }
+    if (!event)
+        give_up(cell, -ENOMEM, "watch the cell");
     return event;
 }
 
