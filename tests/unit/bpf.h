@@ -28,7 +28,8 @@ bpf_load(struct bpf_machine *m, const struct sock_filter *i)
         *to = i->k;
     else if (BPF_MODE(i->code) == BPF_MEM && i->k < BPF_MEMWORDS)
         *to = m->memory[i->k];
-    else if (i->code == (BPF_LD | BPF_W | BPF_ABS) && i->k % 4 == 0 && i->k < sizeof(*m->data))
+    else if (i->code == (BPF_LD | BPF_W | BPF_ABS) && i->k % 4 == 0 &&
+             i->k < sizeof(*m->data))
         memcpy(to, (const char *)m->data + i->k, sizeof(*to));
     else
         return false;

@@ -144,7 +144,8 @@ test_only_orphans_are_swept(void **state)
     find_group();
     living_name(name);
     group_path(living, sizeof(living), 0, name);
-    snprintf(name, sizeof(name), "adyton-%d-1-77", getpid()); /* our pid, another process */
+    snprintf(name, sizeof(name), "adyton-%d-1-77",
+             getpid()); /* our pid, another process */
     group_path(orphan, sizeof(orphan), 0, name);
     assert_int_equal(mkdir(living, 0755), 0);
     assert_int_equal(mkdir(orphan, 0755), 0);
@@ -166,10 +167,12 @@ find_without_start_time_of(pid_t pid)
     struct err err = {0};
     struct cgroup found;
     snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+    if (unshare(CLONE_NEWNS) < 0 ||
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
         mount("/dev/null", path, NULL, MS_BIND, NULL) < 0)
         return CANNOT_HIDE;
-    return cgroup_find(&found, &err) < 0 && strstr(err.text, "start time") ? REFUSED : FOUND;
+    return cgroup_find(&found, &err) < 0 && strstr(err.text, "start time") ? REFUSED
+                                                                           : FOUND;
 }
 
 static void

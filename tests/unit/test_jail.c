@@ -82,7 +82,8 @@ test_when_names_both_sides(void **state)
                                          {WHEN_UNSCOPED, WHEN_SCOPED}};
     for (size_t i = 0; i < whens.n; i++)
         for (size_t j = 0; j < sizeof(either) / sizeof(either[0]); j++)
-            assert_true(!(whens.list[i] & either[j][0]) != !(whens.list[i] & either[j][1]));
+            assert_true(!(whens.list[i] & either[j][0]) !=
+                        !(whens.list[i] & either[j][1]));
 }
 
 /* --- the table --- */
@@ -99,12 +100,13 @@ test_rows_are_whole(void **state)
         for (size_t j = 0; j < whens.n; j++)
             used = used || is_active(row, whens.list[j]);
         if (!row->name || !row->name[0] || !row->why || !row->why[0] || !used)
-            fail_msg("row %zu (%s) lacks a name or a reason, or no policy can make it hold", i,
-                     row->name ? row->name : "?");
+            fail_msg(
+                "row %zu (%s) lacks a name or a reason, or no policy can make it hold", i,
+                row->name ? row->name : "?");
         bool told = row->verdict == CALL_REFUSE || row->verdict == CALL_END;
         if ((told && row->error <= 0) || (row->verdict == CALL_ALLOW && row->error != 0))
-            fail_msg("row %zu (%s) has errno %d with verdict %d", i, row->name, row->error,
-                     (int)row->verdict);
+            fail_msg("row %zu (%s) has errno %d with verdict %d", i, row->name,
+                     row->error, (int)row->verdict);
         if (row->test.test == TEST_NONE && row->and.test != TEST_NONE)
             fail_msg("row %zu (%s) has a second condition without a first", i, row->name);
     }
@@ -115,14 +117,14 @@ test_rows_are_whole(void **state)
 static size_t
 values_for(int number, unsigned argument, uint64_t values[VALUES_MAX])
 {
-    static const uint64_t ends[] = {0, 1, INT32_MAX, UINT32_MAX, 1ULL << 32, 1ULL << 63,
-                                    UINT64_MAX};
+    static const uint64_t ends[] = {0,          1,          INT32_MAX, UINT32_MAX,
+                                    1ULL << 32, 1ULL << 63, UINT64_MAX};
     enum { ENDS = sizeof(ends) / sizeof(ends[0]), EACH = 5 };
     size_t n = ENDS;
     memcpy(values, ends, sizeof(ends));
     for (size_t i = 0; i < jail_syscalls_n; i++) {
         const struct syscall_row *row = &jail_syscalls[i];
-        const struct syscall_test_row *const tests[] = {&row->test, &row->and};
+        const struct syscall_test_row *const tests[] = {&row->test, &row->and };
         for (size_t j = 0; j < 2 && row->number == number; j++) {
             if (tests[j]->test == TEST_NONE || tests[j]->argument != argument ||
                 n + EACH > VALUES_MAX)
@@ -145,7 +147,7 @@ rows_disagree(unsigned when, int number, const uint64_t arguments[6])
     bool disagree = false;
     for (size_t i = 0; i < jail_syscalls_n; i++) {
         const struct syscall_row *row = &jail_syscalls[i];
-        const struct syscall_test_row *const tests[] = {&row->test, &row->and};
+        const struct syscall_test_row *const tests[] = {&row->test, &row->and };
         bool holds = is_active(row, when) && row->number == number;
         for (size_t j = 0; j < 2 && holds; j++) {
             uint64_t v = arguments[tests[j]->argument];
@@ -230,7 +232,8 @@ check_call(unsigned when, int number, const uint64_t arguments[6])
     bool disagree = rows_disagree(when, number, arguments);
     if (is == wanted && !disagree)
         return;
-    fail_msg("%s (%d) with %#llx, %#llx, %#llx, when %#x: the filter says %#x, the table %#x%s",
+    fail_msg("%s (%d) with %#llx, %#llx, %#llx, when %#x: the filter says %#x, the table "
+             "%#x%s",
              name_of(number), number, (unsigned long long)arguments[0],
              (unsigned long long)arguments[1], (unsigned long long)arguments[2], when, is,
              wanted, disagree ? ", and rows disagree" : "");
@@ -403,12 +406,12 @@ test_enter_goes_in_an_order_that_holds(void **state)
 {
     (void)state;
     static const char *const before[][2] = {
-        {"propagation", "root"},  {"propagation", "sources"}, {"sources", "identity"},
-        {"identity", "root"},     {"identity", "death"},      {"user", "death"},
-        {"user", "home"},         {"root", "files"},          {"root", "place"},
-        {"files", "scratch"},     {"scratch", "place"},       {"place", "pivot"},
-        {"proc", "pivot"},        {"scratch", "pivot"},       {"pivot", "landlock"},
-        {"pivot", "home"},        {"hostname", "landlock"},
+        {"propagation", "root"}, {"propagation", "sources"}, {"sources", "identity"},
+        {"identity", "root"},    {"identity", "death"},      {"user", "death"},
+        {"user", "home"},        {"root", "files"},          {"root", "place"},
+        {"files", "scratch"},    {"scratch", "place"},       {"place", "pivot"},
+        {"proc", "pivot"},       {"scratch", "pivot"},       {"pivot", "landlock"},
+        {"pivot", "home"},       {"hostname", "landlock"},
     };
     for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++)
         if (enter_at(before[i][0]) >= enter_at(before[i][1]))
@@ -416,8 +419,8 @@ test_enter_goes_in_an_order_that_holds(void **state)
     assert_int_equal(enter_at("session"), 0);
     assert_int_equal(enter_at("home"), jail_enter_steps_n - 1);
     /* Without namespaces no step may touch what is the host's. */
-    static const char *const walls[] = {"propagation", "root",  "files", "scratch", "place",
-                                        "proc",        "pivot", "hostname"};
+    static const char *const walls[] = {"propagation", "root", "files", "scratch",
+                                        "place",       "proc", "pivot", "hostname"};
     for (size_t i = 0; i < sizeof(walls) / sizeof(walls[0]); i++)
         assert_int_equal(jail_enter_steps[enter_at(walls[i])].isolations,
                          1U << ISOLATION_NAMESPACES);
@@ -471,10 +474,12 @@ test_plan_limits_what_no_group_counts(void **state)
     assert_int_equal(rlimit_of(&plan.seal, RLIMIT_NOFILE), policy.open_files);
     assert_true(rlimit_of(&plan.seal, RLIMIT_AS) > policy.memory_bytes);
     assert_int_equal(rlimit_of(&plan.seal, RLIMIT_NPROC), NO_LIMIT);
-    assert_int_equal(jail_plan_build(&policy, &image, "/guest.so", false, &plan, &err), 0);
+    assert_int_equal(jail_plan_build(&policy, &image, "/guest.so", false, &plan, &err),
+                     0);
     assert_int_equal(rlimit_of(&plan.seal, RLIMIT_NPROC), policy.pids + 1);
     policy.isolation = ISOLATION_LANDLOCK;
-    assert_int_equal(jail_plan_build(&policy, &image, "/guest.so", false, &plan, &err), 0);
+    assert_int_equal(jail_plan_build(&policy, &image, "/guest.so", false, &plan, &err),
+                     0);
     /* Here it would count the user's other processes. */
     assert_int_equal(rlimit_of(&plan.seal, RLIMIT_NPROC), NO_LIMIT);
     assert_int_equal(jail_clone_flags(&plan), 0);
@@ -510,7 +515,8 @@ test_plan_refuses_a_guest_that_does_not_fit(void **state)
     memset(path, 'a', sizeof(path) - 1);
     path[0] = '/';
     path[sizeof(path) - 1] = '\0';
-    assert_int_equal(jail_plan_build(&policy, &image, path, true, &plan, &err), -ENAMETOOLONG);
+    assert_int_equal(jail_plan_build(&policy, &image, path, true, &plan, &err),
+                     -ENAMETOOLONG);
     assert_non_null(strstr(err.text, "guest"));
     policy_done(&policy);
 }
@@ -536,11 +542,13 @@ plan_without_landlock(void)
     struct policy policy = {0};
     scmp_filter_ctx without = seccomp_init(SCMP_ACT_ALLOW);
     if (policy_load(policy_default, &policy, &err) < 0 || !without ||
-        seccomp_rule_add(without, SCMP_ACT_ERRNO(ENOSYS), SYS_landlock_create_ruleset, 0) < 0 ||
+        seccomp_rule_add(without, SCMP_ACT_ERRNO(ENOSYS), SYS_landlock_create_ruleset,
+                         0) < 0 ||
         seccomp_load(without) < 0)
         return 2;
     int r = jail_plan_build(&policy, &image, "/guest.so", true, &plan, &err);
-    return r == -ENOSYS && strstr(err.text, "Landlock") && strstr(err.text, "lsm=") ? 0 : 1;
+    return r == -ENOSYS && strstr(err.text, "Landlock") && strstr(err.text, "lsm=") ? 0
+                                                                                    : 1;
 }
 
 static void
