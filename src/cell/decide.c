@@ -223,7 +223,8 @@ died_of_refusal(const struct facts *facts)
     if (!claims_exception(facts) || !facts->claims.security || facts->claims.acts_n == 0)
         return false;
     facts->outcome->status = STATUS_VIOLATION;
-    say(facts, "ended with an uncaught SecurityError: %.180s", facts->outcome->error_value);
+    say(facts, "ended with an uncaught SecurityError: %.180s",
+        facts->outcome->error_value);
     return true;
 }
 
@@ -233,8 +234,8 @@ disk_full(const struct facts *facts)
 {
     struct statvfs disk;
     const struct policy *policy = facts->policy;
-    if (!claims_exception(facts) || facts->claims.os_error != ENOSPC || facts->cell->tmp_fd < 0 ||
-        policy->isolation != ISOLATION_NAMESPACES ||
+    if (!claims_exception(facts) || facts->claims.os_error != ENOSPC ||
+        facts->cell->tmp_fd < 0 || policy->isolation != ISOLATION_NAMESPACES ||
         fstatvfs(facts->cell->tmp_fd, &disk) < 0)
         return false;
     bool no_inodes = disk.f_ffree == 0;

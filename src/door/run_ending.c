@@ -54,7 +54,7 @@ static int
 append_incident(const struct incident *i, struct buf *out)
 {
     int r = buf_printf(
-        out, "adyton: %s%s: ", i->fact ? "" : "claimed by the code: ", i->layer);
+        out, "adyton: %s%s: ", i->fact ? "" : "claimed by the cell: ", i->layer);
     if (r == 0)
         r = buf_printf(out, "%s ", i->action);
     if (r == 0)

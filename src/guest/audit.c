@@ -30,17 +30,16 @@ enum { NO_ARGUMENT = -1, MESSAGE_BYTES = 512, FRAMES_MAX = 1000 };
 
 struct hook {
     struct claims *claims;
-    pid_t pid;
-    uint32_t flags;       /* enum guest_flag */
-    const char *program;  /* path of the submitted file */
+    uint32_t flags;        /* enum guest_flag */
+    const char *program;   /* path of the submitted file */
     char folder[PATH_MAX]; /* the allowed one */
-    PyObject *error;      /* adyton.SecurityError */
+    PyObject *error;       /* adyton.SecurityError */
 };
 
 struct act {
     const char *event;
-    int path, other_path;     /* arguments that must lie inside the allowed folder */
-    int folder_fd, other_fd;  /* arguments that make a relative path mean something else */
+    int path, other_path;    /* arguments that must lie inside the allowed folder */
+    int folder_fd, other_fd; /* arguments that make a relative path mean something else */
 };
 
 /* Acts that change a file system. Where the fd argument is given and not -1, the path is
@@ -67,16 +66,16 @@ static const struct act file_acts[] = {
     {"shutil.unpack_archive", 1, NO_ARGUMENT, NO_ARGUMENT, NO_ARGUMENT},
 };
 
-static const char *const program_acts[] = {"os.exec", "os.posix_spawn", "os.spawn",
+static const char *const program_acts[] = {"os.exec",   "os.posix_spawn",   "os.spawn",
                                            "os.system", "subprocess.Popen", "pty.spawn"};
 static const char *const fork_acts[] = {"os.fork", "os.forkpty"};
 static const char *const network_acts[] = {"socket.getaddrinfo", "socket.gethostbyaddr",
                                            "socket.gethostbyname", "socket.getnameinfo"};
 
 /* What lies outside the folder and may be written all the same. */
-static const char *const writable[] = {"/dev/shm/", "/dev/null", "/dev/zero", "/dev/full",
-                                       "/dev/stdout", "/dev/stderr", "/dev/fd/",
-                                       "/proc/self/"};
+static const char *const writable[] = {"/dev/shm/", "/dev/null",   "/dev/zero",
+                                       "/dev/full", "/dev/stdout", "/dev/stderr",
+                                       "/dev/fd/",  "/proc/self/"};
 
 static bool
 begins(const char *text, const char *with)
@@ -132,7 +131,8 @@ absolute_path(PyObject *argument, char path[PATH_MAX])
     const char *text = PyBytes_AsString(bytes);
     char here[PATH_MAX] = "";
     bool whole = text[0] == '/' || getcwd(here, sizeof(here));
-    int n = whole ? snprintf(path, PATH_MAX, "%s/%s", text[0] == '/' ? "" : here, text) : -1;
+    int n =
+        whole ? snprintf(path, PATH_MAX, "%s/%s", text[0] == '/' ? "" : here, text) : -1;
     Py_DECREF(bytes);
     if (n < 0 || n >= PATH_MAX)
         return false;
@@ -184,32 +184,31 @@ static void
 note(struct hook *hook, const char *rule, const char *call, const char *object)
 {
     struct claims *claims = hook->claims;
-    if (getpid() != hook->pid)
-        return; /* a forked child shares this memory: its acts are the kernel's to tell */
+    /* Forked children share this memory and note their acts too: rows are taken atomically. */
     for (uint32_t i = 0; i < claims->acts_n && i < CLAIM_ACTS_MAX; i++) {
         struct claim_act *act = &claims->acts[i];
-        if (strcmp(act->call, call) == 0 &&
+        if (strncmp(act->call, call, sizeof(act->call) - 1) == 0 &&
             strncmp(act->object, object, sizeof(act->object) - 1) == 0) {
-            act->count++;
+            __atomic_fetch_add(&act->count, 1, __ATOMIC_RELAXED);
             return;
         }
     }
-    if (claims->acts_n >= CLAIM_ACTS_MAX) {
-        claims->acts_dropped++;
+    uint32_t row = __atomic_fetch_add(&claims->acts_n, 1, __ATOMIC_RELAXED);
+    if (row >= CLAIM_ACTS_MAX) {
+        __atomic_store_n(&claims->acts_n, CLAIM_ACTS_MAX, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&claims->acts_dropped, 1, __ATOMIC_RELAXED);
         return;
     }
-    struct claim_act *act = &claims->acts[claims->acts_n];
+    struct claim_act *act = &claims->acts[row];
     *act = (struct claim_act){.count = 1, .line = current_line(hook)};
     snprintf(act->rule, sizeof(act->rule), "%s", rule);
     snprintf(act->call, sizeof(act->call), "%s", call);
     snprintf(act->object, sizeof(act->object), "%s", object);
-    claims->acts_n++;
 }
 
 /* Raises adyton.SecurityError(EPERM, text, object). */
-static int PRINTF(5, 6)
-refuse(struct hook *hook, const char *rule, const char *call, const char *object,
-       const char *format, ...)
+static int PRINTF(5, 6) refuse(struct hook *hook, const char *rule, const char *call,
+                               const char *object, const char *format, ...)
 {
     char text[MESSAGE_BYTES];
     va_list arguments;
@@ -236,7 +235,8 @@ refuse_path(struct hook *hook, const char *call, const char *path)
 }
 
 static int
-check_path(struct hook *hook, const char *call, PyObject *arguments, int path, int folder_fd)
+check_path(struct hook *hook, const char *call, PyObject *arguments, int path,
+           int folder_fd)
 {
     char text[PATH_MAX];
     if (path == NO_ARGUMENT || path >= PyTuple_Size(arguments))
@@ -308,7 +308,8 @@ on_program(struct hook *hook, const char *event, PyObject *arguments)
         return 0; /* it will be told that there is no such program */
     program_name(event, arguments, name);
     return refuse(hook, "process-start", event, name,
-                  "%s is blocked: this policy runs no programs (rule process-start)", event);
+                  "%s is blocked: this policy runs no programs (rule process-start)",
+                  event);
 }
 
 static int
@@ -316,7 +317,8 @@ on_socket(struct hook *hook, const char *event, PyObject *arguments)
 {
     /* socket.__new__(self, family, type, protocol) */
     if (strcmp(event, "socket.__new__") == 0) {
-        PyObject *family = PyTuple_Size(arguments) > 1 ? PyTuple_GetItem(arguments, 1) : NULL;
+        PyObject *family =
+            PyTuple_Size(arguments) > 1 ? PyTuple_GetItem(arguments, 1) : NULL;
         long value = family && PyLong_Check(family) ? PyLong_AsLong(family) : AF_UNIX;
         if (value == AF_UNIX || value == -1)
             return 0;
@@ -368,7 +370,8 @@ make_module(void)
         PyExc_PermissionError, NULL);
     PyObject *module = error ? PyModule_New("adyton") : NULL;
     PyObject *modules = PySys_GetObject("modules");
-    if (!module || !modules || PyObject_SetAttrString(module, "SecurityError", error) < 0 ||
+    if (!module || !modules ||
+        PyObject_SetAttrString(module, "SecurityError", error) < 0 ||
         PyDict_SetItemString(modules, "adyton", module) < 0)
         return NULL;
     Py_DECREF(module);
@@ -380,7 +383,6 @@ audit_start(struct claims *claims, uint32_t flags, const char *program)
 {
     static struct hook hook; /* CPython keeps its address until the process ends */
     hook.claims = claims;
-    hook.pid = getpid();
     hook.flags = flags;
     hook.program = program;
     snprintf(hook.folder, sizeof(hook.folder), "%s", program);

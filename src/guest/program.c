@@ -300,8 +300,7 @@ claim_exception(const struct program *program, PyObject *type, PyObject *value,
     claims->line = error_line(program, type, value, traceback);
     if (PyErr_GivenExceptionMatches(type, PyExc_OSError))
         claims->os_error = attribute_int(value, "errno");
-    claims->security =
-        PyErr_GivenExceptionMatches(type, program->security_error) ? 1 : 0;
+    claims->security = PyErr_GivenExceptionMatches(type, program->security_error) ? 1 : 0;
     claims->kind = CLAIM_EXCEPTION;
     Py_XDECREF(text);
     Py_XDECREF(name);

@@ -61,9 +61,9 @@ struct claim_act {
 
 struct claims {
     uint32_t magic;
-    uint32_t kind;    /* enum claim_kind; written last */
-    int32_t line;     /* of the submitted file; 0: unknown */
-    int32_t os_error; /* errno of an OSError; 0: it was none */
+    uint32_t kind;     /* enum claim_kind; written last */
+    int32_t line;      /* of the submitted file; 0: unknown */
+    int32_t os_error;  /* errno of an OSError; 0: it was none */
     uint32_t security; /* 1: the exception is an adyton.SecurityError */
     uint32_t name_n, value_n, traceback_n;
     uint32_t acts_n, acts_dropped;
