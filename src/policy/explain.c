@@ -18,9 +18,9 @@ needs_quotes(const char *word)
     return false;
 }
 
-/* A path as a double-quoted scalar: nothing in it can then be taken for YAML. */
+/* An item as a double-quoted scalar: nothing in it can then be taken for YAML. */
 static int
-append_path(struct buf *out, const char *path)
+append_item(struct buf *out, const char *path)
 {
     int r = buf_append(out, "  - \"", 5);
     for (const char *p = path; *p && r == 0; p++) {
@@ -33,13 +33,14 @@ append_path(struct buf *out, const char *path)
 }
 
 static int
-explain_paths(const struct policy *policy, const struct policy_field *field,
+explain_items(const struct policy *policy, const struct policy_field *field,
               struct buf *out)
 {
-    const struct policy_list *list = list_peek(policy, field);
-    int r = buf_printf(out, "%s:%s\n", field->name, list->n == 0 ? " []" : "");
-    for (size_t i = 0; i < list->n && r == 0; i++)
-        r = append_path(out, list->items[i]);
+    size_t n;
+    const char *const *items = policy_items(policy, field, &n);
+    int r = buf_printf(out, "%s:%s\n", field->name, n == 0 ? " []" : "");
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = append_item(out, items[i]);
     return r;
 }
 
@@ -87,8 +88,9 @@ policy_explain(const struct policy *policy, struct buf *out)
         const struct policy_field *field = &policy_fields[i];
         r = explain_comment(field, out);
         if (r == 0)
-            r = field->kind == FIELD_PATHS ? explain_paths(policy, field, out)
-                                           : explain_scalar(policy, field, out);
+            r = field->kind == FIELD_RULES ? rules_explain(policy, out)
+                : policy_is_scalar(field)  ? explain_scalar(policy, field, out)
+                                           : explain_items(policy, field, out);
     }
     return r;
 }

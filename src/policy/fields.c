@@ -92,6 +92,14 @@ const struct policy_field policy_fields[] = {
      .max = VALIDATION_OFF, .choices = validation_names,
      .help = "What a finding in the code does before it runs: refuse the run, only "
              "report, or nothing is looked for; feedback from inside the cell, no wall."},
+    {.name = "imports_denied", .kind = FIELD_NAMES, .authority = BY_OPERATOR,
+     .offset = offsetof(struct policy, imports_denied),
+     .help = "Modules whose import, and that of what is in them, is the finding "
+             "import-denied; feedback from inside the cell, no wall."},
+    {.name = "rules", .kind = FIELD_RULES, .authority = BY_OPERATOR,
+     .offset = offsetof(struct policy, rules),
+     .help = "What a finding of each rule of validation weighs: an error refuses the run "
+             "where validation enforces; feedback from inside the cell, no wall."},
     {.name = "processes", .option = "--processes", .kind = FIELD_CHOICE,
      .offset = offsetof(struct policy, processes), .max = PROCESSES_EXEC,
      .choices = processes_names,
@@ -143,7 +151,7 @@ policy_field_by_name(struct span name)
 uint64_t
 policy_scalar(const struct policy *policy, const struct policy_field *field)
 {
-    assert(field->kind != FIELD_PATHS);
+    assert(policy_is_scalar(field));
     uint64_t value;
     memcpy(&value, (const char *)policy + field->offset, sizeof(value));
     return value;

@@ -16,14 +16,21 @@ const char *value_format(const struct policy_field *field, uint64_t value,
                          char text[POLICY_RANGE_BYTES]);
 void value_set(struct policy *policy, const struct policy_field *field, uint64_t value);
 
-/* The list of a FIELD_PATHS field. */
+/* The list of a FIELD_PATHS or FIELD_NAMES field. */
 struct policy_list *list_of(struct policy *policy, const struct policy_field *field);
 const struct policy_list *list_peek(const struct policy *policy,
                                     const struct policy_field *field);
-/* Adds a copy of one path after checking it; the list is as before on failure. */
-int list_add(struct policy_list *list, const char *who, struct span path,
-             struct err *err) MUST_USE;
+/* Adds a copy of one item after checking it; the list is as before on failure. */
+int list_add(struct policy_list *list, const struct policy_field *field, const char *who,
+             struct span item, struct err *err) MUST_USE;
 void list_done(struct policy_list *list);
+const char *name_fault(const struct policy_list *list, struct span name);
+
+/* One rule of a FIELD_RULES field: *ret_rule and the value that stands for a severity. */
+int rule_parse(const char *who, struct span rule, struct span severity, size_t *ret_rule,
+               uint64_t *ret, struct err *err) MUST_USE;
+int rules_format(const struct policy *policy, struct buf *out) MUST_USE;
+int rules_explain(const struct policy *policy, struct buf *out) MUST_USE;
 
 /* Bytes from outside made fit for one line of an error: cut short, nothing that could
  * drive a terminal. */

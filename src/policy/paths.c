@@ -22,14 +22,14 @@ static const struct {
 struct policy_list *
 list_of(struct policy *policy, const struct policy_field *field)
 {
-    assert(field->kind == FIELD_PATHS);
+    assert(field->kind == FIELD_PATHS || field->kind == FIELD_NAMES);
     return (struct policy_list *)(void *)((char *)policy + field->offset);
 }
 
 const struct policy_list *
 list_peek(const struct policy *policy, const struct policy_field *field)
 {
-    assert(field->kind == FIELD_PATHS);
+    assert(field->kind == FIELD_PATHS || field->kind == FIELD_NAMES);
     return (const struct policy_list *)(const void *)((const char *)policy +
                                                       field->offset);
 }
@@ -96,15 +96,18 @@ path_fault(const struct policy_list *list, struct span path)
 }
 
 int
-list_add(struct policy_list *list, const char *who, struct span path, struct err *err)
+list_add(struct policy_list *list, const struct policy_field *field, const char *who,
+         struct span item, struct err *err)
 {
     char shown[QUOTE_BYTES];
-    const char *fault = path_fault(list, path);
+    bool paths = field->kind == FIELD_PATHS;
+    const char *fault = paths ? path_fault(list, item) : name_fault(list, item);
     if (fault)
-        return err_set(err, -EINVAL, "%s: '%s' %s", who, quote(path, shown), fault);
+        return err_set(err, -EINVAL, "%s: '%s' %s", who, quote(item, shown), fault);
     if (list->n == POLICY_LIST_MAX)
-        return err_set(err, -ERANGE, "%s: more than %d paths", who, POLICY_LIST_MAX);
-    char *copy = strndup(path.p, path.n);
+        return err_set(err, -ERANGE, "%s: more than %d %s", who, POLICY_LIST_MAX,
+                       paths ? "paths" : "names");
+    char *copy = strndup(item.p, item.n);
     if (!copy)
         return err_set(err, -ENOMEM, "%s: out of memory", who);
     list->items[list->n++] = copy;

@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/span.h"
+#include "check/finding.h"
 
 enum {
     POLICY_NAME_BYTES = 64,
@@ -33,6 +34,7 @@ enum policy_cgroup { CGROUP_REQUIRED, CGROUP_OPTIONAL };
 
 struct policy_list {
     size_t n;
+    bool given; /* of FIELD_NAMES: until then the profile's own list holds */
     char *items[POLICY_LIST_MAX]; /* owned */
 };
 
@@ -57,8 +59,10 @@ struct policy {
     uint64_t collect_bytes;
     /* What may be done. */
     uint64_t validation; /* enum policy_validation */
-    uint64_t processes;  /* enum policy_processes */
-    uint64_t network;    /* enum policy_network */
+    struct policy_list imports_denied;
+    uint64_t rules[CHECK_RULES]; /* enum check_severity + 1; 0: the profile's own holds */
+    uint64_t processes;          /* enum policy_processes */
+    uint64_t network;            /* enum policy_network */
     struct policy_list
         read_paths; /* absolute host paths, visible read-only at the same place */
     /* How it is held: the operator's choice, never a job's. */
@@ -66,7 +70,16 @@ struct policy {
     uint64_t cgroup;    /* enum policy_cgroup */
 };
 
-enum policy_kind { FIELD_COUNT, FIELD_BYTES, FIELD_MS, FIELD_CHOICE, FIELD_PATHS };
+enum policy_kind {
+    FIELD_COUNT,
+    FIELD_BYTES,
+    FIELD_MS,
+    FIELD_CHOICE,
+    FIELD_SCALARS, /* those above are one uint64_t, those below are not */
+    FIELD_PATHS = FIELD_SCALARS,
+    FIELD_NAMES, /* dotted names of modules */
+    FIELD_RULES, /* a severity for each rule of check_rules */
+};
 enum policy_authority { BY_JOB_NARROWING, BY_OPERATOR };
 
 struct policy_field {
@@ -100,7 +113,21 @@ void policy_done(struct policy *policy);
 const struct policy_field *policy_field_by_option(const char *option);
 const struct policy_field *policy_field_by_name(struct span name);
 
-/* The value of a field that is no list. */
+static inline bool
+policy_is_scalar(const struct policy_field *field)
+{
+    return field->kind < FIELD_SCALARS;
+}
+/* The items of a FIELD_PATHS or FIELD_NAMES field as they hold. */
+const char *const *policy_items(const struct policy *policy,
+                                const struct policy_field *field, size_t *ret_n);
+const char *const *policy_imports_denied(const struct policy *policy, size_t *ret_n);
+/* What a rule weighs under this policy: as it says, else as its profile has it, less what its
+ * other fields allow (a process may start where `processes` is exec). */
+enum check_severity policy_severity(const struct policy *policy, size_t rule);
+void policy_check_settings(const struct policy *policy, struct check_settings *ret);
+
+/* The value of a field that is scalar. */
 uint64_t policy_scalar(const struct policy *policy, const struct policy_field *field);
 /* "8M to 1T", "none, fork, exec": what a field takes, as people write it. */
 enum { POLICY_RANGE_BYTES = 96 };

@@ -89,6 +89,6 @@ policy_done(struct policy *policy)
     if (!policy)
         return;
     for (size_t i = 0; i < policy_fields_n; i++)
-        if (policy_fields[i].kind == FIELD_PATHS)
+        if (policy_fields[i].kind == FIELD_PATHS || policy_fields[i].kind == FIELD_NAMES)
             list_done(list_of(policy, &policy_fields[i]));
 }

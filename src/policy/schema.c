@@ -57,9 +57,37 @@ schema_paths(const struct policy_field *field)
                      "pattern", "^/[^/]", "maxLength", POLICY_PATH_BYTES - 1);
 }
 
+static json_t *
+schema_names(const struct policy_field *field)
+{
+    (void)field;
+    return json_pack("{s:s, s:i, s:b, s:{s:s, s:s}}", "type", "array", "maxItems",
+                     POLICY_LIST_MAX, "uniqueItems", 1, "items", "type", "string",
+                     "pattern", "^[A-Za-z_][A-Za-z0-9_]*(\\.[A-Za-z_][A-Za-z0-9_]*)*$");
+}
+
+static json_t *
+schema_rules(const struct policy_field *field)
+{
+    (void)field;
+    json_t *properties = json_object();
+    for (size_t i = 0; i < CHECK_RULES; i++) {
+        json_t *names = json_array();
+        for (size_t j = 0; j < CHECK_SEVERITIES; j++)
+            json_array_append_new(names, json_string(check_severity_names[j]));
+        json_object_set_new(
+            properties, check_rules[i].id,
+            json_pack("{s:o, s:s}", "enum", names, "description", check_rules[i].finds));
+    }
+    return json_pack("{s:s, s:b, s:o}", "type", "object", "additionalProperties", 0,
+                     "properties", properties);
+}
+
 static json_t *(*const shapes[])(const struct policy_field *field) = {
-    [FIELD_COUNT] = schema_count,   [FIELD_BYTES] = schema_bytes, [FIELD_MS] = schema_ms,
-    [FIELD_CHOICE] = schema_choice, [FIELD_PATHS] = schema_paths,
+    [FIELD_COUNT] = schema_count, [FIELD_BYTES] = schema_bytes,
+    [FIELD_MS] = schema_ms,       [FIELD_CHOICE] = schema_choice,
+    [FIELD_PATHS] = schema_paths, [FIELD_NAMES] = schema_names,
+    [FIELD_RULES] = schema_rules,
 };
 
 static json_t *
@@ -69,6 +97,16 @@ default_of(const struct policy_field *field)
     char text[POLICY_RANGE_BYTES];
     if (field->kind == FIELD_PATHS)
         return json_array();
+    if (field->kind == FIELD_RULES)
+        return json_object();
+    if (field->kind == FIELD_NAMES) {
+        size_t n;
+        const char *const *items = policy_items(standard, field, &n);
+        json_t *list = json_array();
+        for (size_t i = 0; i < n; i++)
+            json_array_append_new(list, json_string(items[i]));
+        return list;
+    }
     uint64_t value = policy_scalar(standard, field);
     if (field->kind == FIELD_COUNT)
         return json_integer((json_int_t)value);

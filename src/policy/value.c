@@ -37,6 +37,8 @@ static const struct kind {
     [FIELD_MS] = {"a time", parse_time, format_ms},
     [FIELD_CHOICE] = {"a choice", NULL, NULL},
     [FIELD_PATHS] = {"a list of paths", NULL, NULL},
+    [FIELD_NAMES] = {"a list of modules", NULL, NULL},
+    [FIELD_RULES] = {"rules with their severities", NULL, NULL},
 };
 
 const char *
@@ -72,6 +74,11 @@ policy_range(const struct policy_field *field, char text[POLICY_RANGE_BYTES])
         return join_choices(field, text);
     if (field->kind == FIELD_PATHS)
         snprintf(text, POLICY_RANGE_BYTES, "at most %d absolute paths", POLICY_LIST_MAX);
+    else if (field->kind == FIELD_NAMES)
+        snprintf(text, POLICY_RANGE_BYTES, "at most %d names of modules",
+                 POLICY_LIST_MAX);
+    else if (field->kind == FIELD_RULES)
+        snprintf(text, POLICY_RANGE_BYTES, "for each rule error, warning, note, off");
     else
         snprintf(text, POLICY_RANGE_BYTES, "%.40s to %.40s",
                  value_format(field, field->min, low),
@@ -110,7 +117,7 @@ int
 value_parse(const struct policy_field *field, const char *who, struct span text,
             uint64_t *ret, struct err *err)
 {
-    assert(field->kind != FIELD_PATHS);
+    assert(policy_is_scalar(field));
     if (field->kind == FIELD_CHOICE)
         return choice_parse(field, who, text, ret, err);
 
@@ -133,7 +140,7 @@ value_parse(const struct policy_field *field, const char *who, struct span text,
 void
 value_set(struct policy *policy, const struct policy_field *field, uint64_t value)
 {
-    assert(field->kind != FIELD_PATHS);
+    assert(policy_is_scalar(field));
     memcpy((char *)policy + field->offset, &value, sizeof(value));
 }
 
@@ -148,10 +155,10 @@ is_wider(const struct policy_field *field, uint64_t value, uint64_t held)
 /* The items stand between commas, blanks around them dropped; the new list replaces the
  * old. */
 static int
-replace_paths(struct policy *policy, const struct policy_field *field, const char *who,
+replace_items(struct policy *policy, const struct policy_field *field, const char *who,
               struct span text, struct err *err)
 {
-    struct policy_list list = {0};
+    struct policy_list list = {.given = true};
     while (text.n > 0) {
         const char *comma = memchr(text.p, ',', text.n);
         size_t n = comma ? (size_t)(comma - text.p) : text.n;
@@ -162,7 +169,7 @@ replace_paths(struct policy *policy, const struct policy_field *field, const cha
             item.n--;
         for (; item.n > 0 && item.p[item.n - 1] == ' ';)
             item.n--;
-        int r = list_add(&list, who, item, err);
+        int r = list_add(&list, field, who, item, err);
         if (r < 0) {
             list_done(&list);
             return r;
@@ -177,10 +184,12 @@ int
 policy_narrow(struct policy *policy, const struct policy_field *field, const char *who,
               struct span text, struct err *err)
 {
-    if (field->kind == FIELD_PATHS) {
+    if (field->kind == FIELD_RULES)
+        return err_set(err, -EINVAL, "%s: is set in a policy file", who);
+    if (!policy_is_scalar(field)) {
         assert(field->authority ==
                BY_OPERATOR); /* no order of narrower and wider is defined */
-        return replace_paths(policy, field, who, text, err);
+        return replace_items(policy, field, who, text, err);
     }
     uint64_t value;
     int r = value_parse(field, who, text, &value, err);
@@ -204,12 +213,15 @@ policy_format(const struct policy *policy, const struct policy_field *field,
               struct buf *out)
 {
     char text[POLICY_RANGE_BYTES];
-    if (field->kind != FIELD_PATHS)
+    if (policy_is_scalar(field))
         return buf_printf(out, "%s",
                           value_format(field, policy_scalar(policy, field), text));
-    const struct policy_list *list = list_peek(policy, field);
+    if (field->kind == FIELD_RULES)
+        return rules_format(policy, out);
+    size_t n;
+    const char *const *items = policy_items(policy, field, &n);
     int r = 0;
-    for (size_t i = 0; i < list->n && r == 0; i++)
-        r = buf_printf(out, "%s%s", i > 0 ? ", " : "", list->items[i]);
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = buf_printf(out, "%s%s", i > 0 ? ", " : "", items[i]);
     return r;
 }

@@ -237,20 +237,22 @@ key_name(size_t i)
 }
 
 static int
-take_paths(struct reader *reader, const struct policy_field *field, struct draft *draft)
+take_items(struct reader *reader, const struct policy_field *field, struct draft *draft)
 {
+    const char *what = field->kind == FIELD_PATHS ? "absolute path" : "name";
     struct policy_list *list = list_of(&draft->given, field);
     if (reader->event.type != YAML_SEQUENCE_START_EVENT)
-        return fail(reader, reader->event.start_mark,
-                    "%s: needs a list of absolute paths", field->name);
+        return fail(reader, reader->event.start_mark, "%s: needs a list of %ss",
+                    field->name, what);
+    list->given = true;
     for (;;) {
         int r = next_event(reader);
         if (r < 0 || reader->event.type == YAML_SEQUENCE_END_EVENT)
             return r;
         if (reader->event.type != YAML_SCALAR_EVENT)
             return fail(reader, reader->event.start_mark,
-                        "%s: an item is one absolute path, nothing deeper", field->name);
-        r = list_add(list, field->name, event_text(reader), reader->err);
+                        "%s: an item is one %s, nothing deeper", field->name, what);
+        r = list_add(list, field, field->name, event_text(reader), reader->err);
         if (r < 0)
             return place_error(reader, reader->event.start_mark.line,
                                reader->event.start_mark.column);
@@ -275,6 +277,43 @@ take_scalar(struct reader *reader, const struct policy_field *field, struct draf
         return place_error(reader, at.line, at.column);
     value_set(&draft->given, field, value);
     return 0;
+}
+
+/* A mapping of rule: severity. */
+static int
+take_rules(struct reader *reader, const struct policy_field *field, struct draft *draft)
+{
+    if (reader->event.type != YAML_MAPPING_START_EVENT)
+        return fail(reader, reader->event.start_mark,
+                    "%s: needs a mapping of rules to error, warning, note or off",
+                    field->name);
+    for (;;) {
+        char rule_name[POLICY_NAME_BYTES];
+        size_t rule;
+        uint64_t value;
+        int r = next_event(reader);
+        if (r < 0 || reader->event.type == YAML_MAPPING_END_EVENT)
+            return r;
+        yaml_mark_t at = reader->event.start_mark;
+        if (reader->event.type != YAML_SCALAR_EVENT)
+            return fail(reader, at, "%s: a rule's name must be plain text", field->name);
+        struct span name = event_text(reader);
+        size_t n = name.n < sizeof(rule_name) - 1 ? name.n : sizeof(rule_name) - 1;
+        memcpy(rule_name, name.p, n);
+        rule_name[n] = '\0';
+        r = next_event(reader);
+        if (r == 0)
+            r = need_scalar(reader, rule_name, "error, warning, note or off");
+        if (r < 0)
+            return r;
+        r = rule_parse(field->name, span_of(rule_name), event_text(reader), &rule, &value,
+                       reader->err);
+        if (r < 0)
+            return place_error(reader, at.line, at.column);
+        if (draft->given.rules[rule] != 0)
+            return fail(reader, at, "%s: %s is there twice", field->name, rule_name);
+        draft->given.rules[rule] = value;
+    }
 }
 
 static int
@@ -323,8 +362,9 @@ take_entry(struct reader *reader, struct draft *draft)
     if (i < OWN_KEYS)
         return own_keys[i].take(reader, draft);
     const struct policy_field *field = &policy_fields[i - OWN_KEYS];
-    return field->kind == FIELD_PATHS ? take_paths(reader, field, draft)
-                                      : take_scalar(reader, field, draft);
+    return field->kind == FIELD_RULES ? take_rules(reader, field, draft)
+           : policy_is_scalar(field)  ? take_scalar(reader, field, draft)
+                                      : take_items(reader, field, draft);
 }
 
 /* Every event is either an entry of the one mapping or checked here to be where it must
@@ -395,12 +435,14 @@ finish(struct reader *reader, struct draft *draft, struct policy *ret)
         const struct policy_field *field = &policy_fields[i];
         if (draft->line_of[OWN_KEYS + i] == 0)
             continue;
-        if (field->kind != FIELD_PATHS) {
+        if (policy_is_scalar(field)) {
             value_set(&policy, field, policy_scalar(given, field));
-            continue;
+        } else if (field->kind == FIELD_RULES) {
+            memcpy(policy.rules, given->rules, sizeof(policy.rules));
+        } else {
+            *list_of(&policy, field) = *list_of(given, field);
+            *list_of(given, field) = (struct policy_list){0};
         }
-        *list_of(&policy, field) = *list_of(given, field);
-        *list_of(given, field) = (struct policy_list){0};
     }
     *ret = policy;
     return 0;

@@ -44,6 +44,8 @@ test_profiles_hold_what_was_decided(void **state)
         {"collect_files", "1000", "1000", "1000"},
         {"collect_size", "64M", "64M", "1G"},
         {"validation", "enforce", "enforce", "warn"},
+        {"imports_denied", NULL, NULL, ""}, /* asked for below */
+        {"rules", "", "", ""},
         {"processes", "none", "fork", "exec"},
         {"network", "none", "none", "none"},
         {"read_paths", "", "", ""},
@@ -57,7 +59,8 @@ test_profiles_hold_what_was_decided(void **state)
         assert_string_equal(policy.name, policy_profiles[i]);
         assert_string_equal(policy.extends, policy_profiles[i]);
         for (size_t j = 0; j < policy_fields_n; j++)
-            assert_field(&policy, rows[j][0], rows[j][i + 1]);
+            if (rows[j][i + 1])
+                assert_field(&policy, rows[j][0], rows[j][i + 1]);
     }
     assert_string_equal(policy_default, "standard");
 }
@@ -71,8 +74,10 @@ test_rows_cover_the_struct(void **state)
     size_t offset = offsetof(struct policy, wall_ms);
     for (size_t i = 0; i < policy_fields_n; i++) {
         assert_int_equal(policy_fields[i].offset, offset);
-        offset += policy_fields[i].kind == FIELD_PATHS ? sizeof(struct policy_list)
-                                                       : sizeof(uint64_t);
+        offset += policy_is_scalar(&policy_fields[i]) ? sizeof(uint64_t)
+                  : policy_fields[i].kind == FIELD_RULES
+                      ? sizeof(((struct policy *)NULL)->rules)
+                      : sizeof(struct policy_list);
     }
     assert_int_equal(offset, sizeof(struct policy));
 }
@@ -97,7 +102,7 @@ test_rows_are_sound(void **state)
             assert_non_null(field->choices[field->max]);
             assert_null(field->choices[field->max + 1]);
         }
-        for (size_t j = 0; policy_profiles[j] && field->kind != FIELD_PATHS; j++) {
+        for (size_t j = 0; policy_profiles[j] && policy_is_scalar(field); j++) {
             struct policy policy = profile(policy_profiles[j]);
             assert_in_range(policy_scalar(&policy, field), field->min, field->max);
         }
@@ -134,6 +139,11 @@ load_extreme(bool greatest, const char *base, struct policy *ret)
         else if (field->kind == FIELD_PATHS)
             r = buf_printf(&text, "%s: ['/srv/a \"b\" \\ c: #d', /opt/caf\xc3\xa9]\n",
                            field->name);
+        else if (field->kind == FIELD_NAMES)
+            r = buf_printf(&text, "%s: [os, http.client]\n", field->name);
+        else if (field->kind == FIELD_RULES)
+            r = buf_printf(&text, "%s: {dynamic-code: \"off\", introspection: error}\n",
+                           field->name);
         else
             r = buf_printf(&text, "%s: %llu%s\n", field->name, value,
                            field->kind == FIELD_MS ? "ms" : "");
@@ -142,7 +152,7 @@ load_extreme(bool greatest, const char *base, struct policy *ret)
     if (load_text(buf_span(&text), ret, &err, NULL) < 0)
         fail_msg("%s in:\n%s", err.text, text.p);
     for (size_t i = 0; i < policy_fields_n; i++)
-        if (policy_fields[i].kind != FIELD_PATHS)
+        if (policy_is_scalar(&policy_fields[i]))
             assert_int_equal(policy_scalar(ret, &policy_fields[i]),
                              greatest ? policy_fields[i].max : policy_fields[i].min);
 }
@@ -197,7 +207,7 @@ test_ranges_end_where_they_say(void **state)
     (void)state;
     for (size_t i = 0; i < policy_fields_n; i++) {
         const struct policy_field *field = &policy_fields[i];
-        if (field->kind == FIELD_CHOICE || field->kind == FIELD_PATHS)
+        if (field->kind == FIELD_CHOICE || !policy_is_scalar(field))
             continue;
         const char *unit = field->kind == FIELD_MS ? "ms" : "";
         char range[POLICY_RANGE_BYTES], value[64];
@@ -243,7 +253,7 @@ test_narrowing_goes_one_way(void **state)
     (void)state;
     for (size_t i = 0; i < policy_fields_n; i++) {
         const struct policy_field *field = &policy_fields[i];
-        if (field->kind == FIELD_PATHS || field->zero_is_widest)
+        if (!policy_is_scalar(field) || field->zero_is_widest)
             continue;
         AUTO_POLICY struct policy least = {0};
         AUTO_POLICY struct policy most = {0};
@@ -263,8 +273,8 @@ test_narrowing_goes_one_way(void **state)
 static void
 test_operator_fields_are_the_ones_meant(void **state)
 {
-    static const char *const names[] = {"validation", "read_paths", "isolation",
-                                        "cgroup"};
+    static const char *const names[] = {"validation", "imports_denied", "rules",
+                                        "read_paths", "isolation",      "cgroup"};
     (void)state;
     size_t found = 0;
     for (size_t i = 0; i < policy_fields_n; i++)
@@ -320,6 +330,11 @@ test_sentences_of_the_command_line(void **state)
          "--pids: '8K' is not a whole number: 1 to 32768, like 64"},
         {"processes", "--processes", "all", -EINVAL,
          "--processes: 'all' is not one of none, fork, exec"},
+        {"imports_denied", "x", "os, 1a", -EINVAL,
+         "x: '1a' is not a module's name like os or http.client"},
+        {"imports_denied", "x", "os, os", -EINVAL, "x: 'os' is there twice"},
+        {"imports_denied", "x", "os.", -EINVAL,
+         "x: 'os.' is not a module's name like os or http.client"},
         {"network", "--network", "loopback", -EPERM,
          "--network: loopback is more than policy 'standard' allows (none); "
          "choose a policy that allows it with --policy"},
@@ -379,6 +394,112 @@ test_lists_are_replaced_as_one(void **state)
     assert_field(&policy, "read_paths", "/srv/a, /srv/b");
     assert_int_equal(policy_narrow(&policy, paths, "x", span_of(""), &err), 0);
     assert_field(&policy, "read_paths", "");
+}
+
+static bool
+denies(const struct policy *policy, const char *name)
+{
+    size_t n;
+    const char *const *names = policy_imports_denied(policy, &n);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* strict is the literal filter, standard judges uses, open refuses nothing by name. */
+static void
+test_profiles_deny_imports(void **state)
+{
+    (void)state;
+    struct policy strict = profile("strict"), standard = profile("standard"),
+                  open = profile("open");
+    for (const char *const *name =
+             (const char *const[]){"os", "subprocess", "shutil", "socket", "ctypes",
+                                   "multiprocessing", NULL};
+         *name; name++) {
+        assert_true(denies(&strict, *name));
+        assert_false(denies(&standard, *name));
+    }
+    assert_true(denies(&standard, "_posixsubprocess"));
+    assert_false(denies(&open, "_posixsubprocess"));
+}
+
+/* A severity follows what the other fields allow until the file names one. */
+static void
+test_severities_follow_the_policy(void **state)
+{
+    static const struct {
+        const char *text;
+        enum check_rule_id rule;
+        enum check_severity severity;
+    } rows[] = {
+        {"extends: standard\n", RULE_PROCESS_START, CHECK_ERROR},
+        {"processes: exec\n", RULE_PROCESS_START, CHECK_NOTE},
+        {"processes: exec\nrules: {process-start: error}\n", RULE_PROCESS_START,
+         CHECK_ERROR},
+        {"extends: strict\n", RULE_PROCESS_FORK, CHECK_ERROR},
+        {"extends: strict\nprocesses: fork\n", RULE_PROCESS_FORK, CHECK_OFF},
+        {"network: loopback\n", RULE_NETWORK_USE, CHECK_WARNING},
+        {"rules:\n  dynamic-code: off\n", RULE_DYNAMIC_CODE, CHECK_OFF},
+        {"rules:\n  dynamic-code: note\n", RULE_FILE_OUTSIDE, CHECK_ERROR},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        AUTO_POLICY struct policy policy = {0};
+        struct check_settings settings;
+        struct err err = {0};
+        if (load_text(span_of(rows[i].text), &policy, &err, NULL) < 0)
+            fail_msg("%s in %s", err.text, rows[i].text);
+        assert_int_equal(policy_severity(&policy, rows[i].rule), rows[i].severity);
+        policy_check_settings(&policy, &settings);
+        assert_int_equal(settings.severity[rows[i].rule], rows[i].severity);
+        assert_int_equal(settings.mode, CHECK_ENFORCE);
+    }
+}
+
+static void
+test_wrong_rules_are_told(void **state)
+{
+    static const struct {
+        const char *text, *expected;
+    } rows[] = {
+        {"rules: [a]\n",
+         "rules: needs a mapping of rules to error, warning, note or off"},
+        {"rules: {dynamic-cod: off}\n",
+         "no rule 'dynamic-cod'; did you mean 'dynamic-code'?"},
+        {"rules: {dynamic-code: fatal}\n",
+         "'fatal' is not one of error, warning, note, off"},
+        {"rules: {dynamic-code: [off]}\n", "dynamic-code: needs one value, not a list"},
+        {"rules:\n  dynamic-code: off\n  dynamic-code: note\n",
+         "dynamic-code is there twice"},
+        {"imports_denied: os\n", "imports_denied: needs a list of names"},
+        {"imports_denied: [/etc]\n", "'/etc' is not a module's name"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct policy policy = {0};
+        struct err err = {0};
+        assert_int_equal(load_text(span_of(rows[i].text), &policy, &err, NULL), -EINVAL);
+        assert_contains(err.text, rows[i].expected);
+    }
+}
+
+/* Copied from `policy show`, a policy still follows its processes field. */
+static void
+test_explained_rules_are_not_frozen(void **state)
+{
+    (void)state;
+    AUTO_BUF struct buf text = {.max = TEXT_MAX};
+    AUTO_POLICY struct policy copy = {0};
+    struct policy standard = profile("standard");
+    struct err err = {0};
+    assert_int_equal(policy_explain(&standard, &text), 0);
+    for (size_t i = 0; i < CHECK_RULES; i++)
+        assert_contains(text.p, check_rules[i].id);
+    assert_int_equal(load_text(buf_span(&text), &copy, &err, NULL), 0);
+    copy.processes = PROCESSES_EXEC;
+    assert_int_equal(policy_severity(&copy, RULE_PROCESS_START), CHECK_NOTE);
 }
 
 static void
@@ -460,6 +581,10 @@ main(void)
         cmocka_unit_test(test_sentences_of_the_command_line),
         cmocka_unit_test(test_truncated_files_never_surprise),
         cmocka_unit_test(test_lists_are_replaced_as_one),
+        cmocka_unit_test(test_profiles_deny_imports),
+        cmocka_unit_test(test_severities_follow_the_policy),
+        cmocka_unit_test(test_wrong_rules_are_told),
+        cmocka_unit_test(test_explained_rules_are_not_frozen),
         cmocka_unit_test(test_schema_names_every_field),
         cmocka_unit_test(test_manual_holds_the_table),
     };
