@@ -5,7 +5,7 @@ import re
 # Said in pieces: this file is read by its own rule.
 MARKS = re.compile(r"\b(?:" + "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK"))
                    + r")\b|\b(?i:" + "st" + r"ub(?:bed)?)\b")
-PLACES = re.compile(r"(?<![\w/])/(?:" + "wo" + r"rk|ro" + r"ot)/\w")
+PLACES = re.compile(r"(?<![\w/])/(?:" + "wo" + r"rk/\w|ro" + r"ot/(?:\.pyenv|\.cache|\.local|src|adyton))")
 HOSTS = re.compile("|".join(("pypi" + r"\.org", "python" + r"hosted\.org", "registry"
                              + r"\.npmjs", "deb" + r"\.debian\.org", "proxy" + r"\.golang",
                              "static" + r"\.crates", "gh" + r"cr\.io", "qu" + r"ay\.io")))
