@@ -1,0 +1,51 @@
+/*
+ * Where a supervisor's cells come from: warm ones out of a zygote's pool, a cold one where there
+ * is no zygote for the request. One event loop, no threads; every run ends with on_end, once.
+ */
+#pragma once
+
+#include <event2/event.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/err.h"
+#include "base/span.h"
+#include "job/job.h"
+#include "job/outcome.h"
+#include "policy/policy.h"
+
+struct pool;
+struct pool_run;
+
+struct pool_options {
+    struct event_base *base; /* borrowed */
+    const char *python;      /* of the default environment; NULL: the default interpreter */
+    uint64_t idle_min, idle_max; /* pooled cells that wait, for each environment */
+};
+
+struct pool_request {
+    const struct policy *policy; /* borrowed until on_end */
+    const struct job *job;       /* borrowed until on_end */
+    const char *python;          /* NULL: the pool's own */
+    int collect_dir;             /* borrowed until on_end; -1: none */
+    void (*on_output)(void *context, int stream, struct span bytes); /* may be NULL */
+    /* The outcome is complete; it is the pool's and lives until this returns. */
+    void (*on_end)(void *context, const struct outcome *outcome);
+    void *context;
+};
+
+struct pool_status {
+    uint64_t zygotes, idle, busy;    /* cells that wait for a job, and that run one */
+    uint64_t runs, runs_cold, failed; /* since the start */
+    uint64_t memory_bytes;           /* of zygotes and idle cells, as far as it is known */
+};
+
+int pool_new(const struct pool_options *options, struct pool **ret, struct err *err) MUST_USE;
+/* Starts a run; on failure on_end is not called. */
+int pool_submit(struct pool *pool, const struct pool_request *request, struct pool_run **ret,
+                struct err *err) MUST_USE;
+/* Ends a run that nobody waits for any more; on_end is still called, with STATUS_FAILED. */
+void pool_cancel(struct pool_run *run);
+void pool_status(const struct pool *pool, struct pool_status *ret);
+/* Ends whatever still runs, at once, without on_end. */
+void pool_free(struct pool *pool);
