@@ -13,6 +13,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
+import cell          # noqa: E402
 import host          # noqa: E402
 import leftovers     # noqa: E402
 from tap import Tap  # noqa: E402
@@ -34,7 +35,8 @@ print(json.dumps({
     "truncated": {"stdout": False, "stderr": False},
     "error": {"name": last.split(":")[0], "value": "", "line": 6} if status == "exception" else None,
     "usage": {"wall_ms": 1, "cpu_ms": 1, "peak_memory_bytes": 1, "processes": 1},
-    "isolation": ["mount", "pid", "net", "ipc", "uts", "seccomp", "landlock:1", "cgroup:v1"]}))
+    "engine": {"interpreter": "none", "isolation": "namespaces", "start": "cold"},
+    "isolation": LAYERS}))
 sys.exit(code if code >= 0 else 128 - code)
 '''
 
@@ -53,13 +55,13 @@ WANTED = {
 def run_suite(folder):
     path = os.path.join(folder, "adyton")
     with open(path, "w") as file:
-        file.write(FAKE)
+        file.write(FAKE.replace("LAYERS", repr(list(cell.LAYERS["namespaces"]))))
     os.chmod(path, 0o755)
     suite = os.path.join(HERE, "..", "cases", "run.py")
     only = ",".join(str(n) for n in WANTED)
     done = subprocess.run([sys.executable, suite, path, "--only", only, "--no-controls"],
                           stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    return done.returncode, done.stdout
+    return done.returncode, done.stdout + done.stderr
 
 
 def points(text):
