@@ -18,6 +18,8 @@ static const char *const processes_names[] = {"none", "fork", "exec", NULL};
 static const char *const network_names[] = {"none", "loopback", NULL};
 static const char *const isolation_names[] = {"namespaces", "landlock", NULL};
 static const char *const cgroup_names[] = {"required", "optional", NULL};
+static const char *const sync_names[] = {"normal", "full", NULL};
+static const char *const keep_code_names[] = {"true", "false", NULL};
 
 /* clang-format off */
 const struct policy_field policy_fields[] = {
@@ -125,6 +127,27 @@ const struct policy_field policy_fields[] = {
      .max = CGROUP_OPTIONAL, .choices = cgroup_names,
      .help = "Whether a host on which no cgroup can be made is refused, or rlimits are "
              "enough there; the supervisor refuses."},
+    /* How it is remembered. */
+    {.name = "sync", .kind = FIELD_CHOICE, .authority = BY_OPERATOR,
+     .offset = offsetof(struct policy, sync), .max = SYNC_FULL, .choices = sync_names,
+     .help = "Whether a power cut may take the last second of the ledger, or each row is "
+             "on the disk before the run goes on, which costs two disk flushes a run; "
+             "the supervisor waits."},
+    {.name = "keep_code", .kind = FIELD_CHOICE, .authority = BY_OPERATOR,
+     .offset = offsetof(struct policy, keep_code), .max = KEEP_CODE_NO,
+     .choices = keep_code_names,
+     .help = "Whether the ledger holds the text of the code, or its hash and length "
+             "alone; the supervisor writes it."},
+    {.name = "ledger_days", .kind = FIELD_COUNT, .authority = BY_OPERATOR,
+     .offset = offsetof(struct policy, ledger_days), .min = 1, .max = 36500,
+     .unit = "days",
+     .help = "Age at which rows leave the ledger; the supervisor removes them after a "
+             "run."},
+    {.name = "ledger_bytes", .kind = FIELD_BYTES, .authority = BY_OPERATOR,
+     .offset = offsetof(struct policy, ledger_bytes), .min = 16 * MIB, .max = TIB,
+     .unit = "bytes",
+     .help = "Size at which the oldest rows leave the ledger; the supervisor removes "
+             "them after a run."},
 };
 /* clang-format on */
 

@@ -31,6 +31,8 @@ enum policy_processes { PROCESSES_NONE, PROCESSES_FORK, PROCESSES_EXEC };
 enum policy_network { NETWORK_NONE, NETWORK_LOOPBACK };
 enum policy_isolation { ISOLATION_NAMESPACES, ISOLATION_LANDLOCK };
 enum policy_cgroup { CGROUP_REQUIRED, CGROUP_OPTIONAL };
+enum policy_sync { SYNC_NORMAL, SYNC_FULL };
+enum policy_keep_code { KEEP_CODE_YES, KEEP_CODE_NO };
 
 struct policy_list {
     size_t n;
@@ -68,6 +70,11 @@ struct policy {
     /* How it is held: the operator's choice, never a job's. */
     uint64_t isolation; /* enum policy_isolation */
     uint64_t cgroup;    /* enum policy_cgroup */
+    /* How it is remembered. */
+    uint64_t sync;      /* enum policy_sync */
+    uint64_t keep_code; /* enum policy_keep_code */
+    uint64_t ledger_days;
+    uint64_t ledger_bytes;
 };
 
 enum policy_kind {

@@ -21,7 +21,8 @@ static const struct policy profiles[] = {
      .collect_files = 1000, .collect_bytes = 64 * MIB,
      .validation = VALIDATION_ENFORCE, .processes = PROCESSES_NONE,
      .network = NETWORK_NONE, .isolation = ISOLATION_NAMESPACES,
-     .cgroup = CGROUP_REQUIRED},
+     .cgroup = CGROUP_REQUIRED, .sync = SYNC_NORMAL, .keep_code = KEEP_CODE_YES,
+     .ledger_days = 90, .ledger_bytes = 256 * MIB},
     /* Data work with numpy, pandas, matplotlib: threads and forks, no programs. */
     {.name = "standard", .extends = "standard",
      .wall_ms = 5000, .cpu_ms = 5000, .memory_bytes = 256 * MIB, .pids = 64,
@@ -30,7 +31,8 @@ static const struct policy profiles[] = {
      .collect_files = 1000, .collect_bytes = 64 * MIB,
      .validation = VALIDATION_ENFORCE, .processes = PROCESSES_FORK,
      .network = NETWORK_NONE, .isolation = ISOLATION_NAMESPACES,
-     .cgroup = CGROUP_REQUIRED},
+     .cgroup = CGROUP_REQUIRED, .sync = SYNC_NORMAL, .keep_code = KEEP_CODE_YES,
+     .ledger_days = 90, .ledger_bytes = 256 * MIB},
     /* Long and large work that may run programs; the walls are the same. */
     {.name = "open", .extends = "open",
      .wall_ms = 60000, .cpu_ms = 60000, .memory_bytes = 2 * GIB, .pids = 256,
@@ -39,7 +41,8 @@ static const struct policy profiles[] = {
      .collect_files = 1000, .collect_bytes = GIB,
      .validation = VALIDATION_WARN, .processes = PROCESSES_EXEC,
      .network = NETWORK_NONE, .isolation = ISOLATION_NAMESPACES,
-     .cgroup = CGROUP_REQUIRED},
+     .cgroup = CGROUP_REQUIRED, .sync = SYNC_NORMAL, .keep_code = KEEP_CODE_YES,
+     .ledger_days = 90, .ledger_bytes = 256 * MIB},
 };
 /* clang-format on */
 

@@ -43,8 +43,13 @@ static json_t *
 schema_choice(const struct policy_field *field)
 {
     json_t *names = json_array();
-    for (size_t i = 0; field->choices[i]; i++)
+    for (size_t i = 0; field->choices[i]; i++) {
         json_array_append_new(names, json_string(field->choices[i]));
+        /* Unquoted, other readers of YAML take these two for truth values. */
+        bool is_true = strcmp(field->choices[i], "true") == 0;
+        if (is_true || strcmp(field->choices[i], "false") == 0)
+            json_array_append_new(names, json_boolean(is_true));
+    }
     return json_pack("{s:o}", "enum", names);
 }
 
