@@ -1,6 +1,6 @@
 /*
- * What a cell says of itself, carried into the outcome: copied once, every length checked, every
- * text made valid UTF-8. Nothing here decides anything.
+ * What a cell says of itself, carried into the outcome: copied once, every length
+ * checked, every text made valid UTF-8. Nothing here decides anything.
  */
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +32,8 @@ claims_read(const struct claims *shared, struct claims *ret)
     ret->name[ret->name_n] = '\0';
 }
 
-/* n bytes as valid text of at most size - 1 bytes, cut before a character, not inside one. */
+/* n bytes as valid text of at most size - 1 bytes, cut before a character, not inside
+ * one. */
 static void
 valid_text(const char *bytes, size_t n, char *text, size_t size)
 {

@@ -216,7 +216,8 @@ claims_exception(const struct facts *facts)
     return facts->claims.kind == CLAIM_EXCEPTION;
 }
 
-/* It did not catch what the guest's hook stopped it for: a claim, and a refusal all the same. */
+/* It did not catch what the guest's hook stopped it for: a claim, and a refusal all the
+ * same. */
 static bool
 died_of_refusal(const struct facts *facts)
 {

@@ -1,6 +1,7 @@
 /*
- * The names that rules match, in the order of their bytes. A row says what using the name does;
- * a row about files says which arguments are paths, and whether they are read or written.
+ * The names that rules match, in the order of their bytes. A row says what using the name
+ * does; a row about files says which arguments are paths, and whether they are read or
+ * written.
  */
 #include "check/acts.h"
 

@@ -1,6 +1,6 @@
 /*
- * What rules match: names of the standard library and of data libraries, and what using one
- * does. Data for the validator in the cell; sorted, so that it can be searched.
+ * What rules match: names of the standard library and of data libraries, and what using
+ * one does. Data for the validator in the cell; sorted, so that it can be searched.
  */
 #pragma once
 
@@ -26,8 +26,8 @@ enum act_access {
 enum { ACT_SELF = -1, ACT_PATHS = 2 };
 
 struct check_act {
-    /* "os.system"; "builtins.open"; "Path.unlink" for methods of pathlib's paths; ".to_csv" for
-     * a method of whatever object. */
+    /* "os.system"; "builtins.open"; "Path.unlink" for methods of pathlib's paths;
+     * ".to_csv" for a method of whatever object. */
     const char *name;
     uint8_t rule; /* enum check_rule_id */
     uint8_t when;
@@ -44,7 +44,8 @@ extern const size_t check_acts_n;
 
 const struct check_act *check_act_by_name(const char *name);
 
-/* Attribute names that lead from an object to what it was not given: NULL when it is none. */
+/* Attribute names that lead from an object to what it was not given: NULL when it is
+ * none. */
 struct check_attribute {
     const char *name;
     uint8_t rule;

@@ -1,6 +1,6 @@
 /*
- * Bytes that are not source text. CPython would meet them one by one in its tokenizer, in the
- * cell; here they cost no cell, and the sentence says what is wrong with which byte.
+ * Bytes that are not source text. CPython would meet them one by one in its tokenizer, in
+ * the cell; here they cost no cell, and the sentence says what is wrong with which byte.
  */
 #include "check/bytes.h"
 

@@ -1,4 +1,5 @@
-/* The checks that need no parser and no cell: the bytes of the source, before anything. */
+/* The checks that need no parser and no cell: the bytes of the source, before
+ * anything. */
 #pragma once
 
 #include <stdint.h>

@@ -18,8 +18,8 @@ decode(const char *p, int length)
     return point;
 }
 
-/* Controls (C0, DEL, C1), line and paragraph separators, and what turns the direction of text
- * (Trojan Source). */
+/* Controls (C0, DEL, C1), line and paragraph separators, and what turns the direction of
+ * text (Trojan Source). */
 static bool
 is_shown(int point)
 {

@@ -1,7 +1,7 @@
 /*
- * What validation found, as data: a finding, a bounded list of them, and the verdict. Text in a
- * finding may come from hostile code: it is made printable as it is added, so that whoever shows
- * it need not think of terminals.
+ * What validation found, as data: a finding, a bounded list of them, and the verdict.
+ * Text in a finding may come from hostile code: it is made printable as it is added, so
+ * that whoever shows it need not think of terminals.
  */
 #pragma once
 
@@ -23,7 +23,8 @@ enum {
 
 enum finding_layer { LAYER_BYTES, LAYER_AST };
 
-/* Lines and columns count from 1, columns in code points, the end is exclusive; 0: unknown. */
+/* Lines and columns count from 1, columns in code points, the end is exclusive; 0:
+ * unknown. */
 struct place {
     int line, column, end_line, end_column;
 };
@@ -57,7 +58,8 @@ struct check_settings {
     uint8_t severity[CHECK_RULES]; /* enum check_severity */
 };
 
-/* Adds one with the severity that the settings give its rule; CHECK_OFF adds nothing. -ENOMEM. */
+/* Adds one with the severity that the settings give its rule; CHECK_OFF adds nothing.
+ * -ENOMEM. */
 int findings_add(struct findings *findings, const struct check_settings *settings,
                  const struct finding *finding) MUST_USE;
 /* `more` of a rule that were seen and not sent: they count in the verdict. */
@@ -73,6 +75,6 @@ const struct finding *check_reason(const struct findings *findings);
 /* "line 3: process-start: …, and 2 more" for outcomes and logs. */
 void check_summary(const struct findings *findings, char *text, size_t n);
 
-/* Bytes as printable UTF-8 on one line, cut to fit before a character: what is invalid, controls
- * a terminal or changes the direction of text becomes one '?'. */
+/* Bytes as printable UTF-8 on one line, cut to fit before a character: what is invalid,
+ * controls a terminal or changes the direction of text becomes one '?'. */
 void check_printable(struct span bytes, char *text, size_t n);

@@ -61,8 +61,8 @@ normalise(const char *work, struct span path, char ret[CHECK_PATH_BYTES])
     return true;
 }
 
-/* The path, or of a prefix the folders in it, lies beneath; or what follows a prefix might
- * lead there. */
+/* The path, or of a prefix the folders in it, lies beneath; or what follows a prefix
+ * might lead there. */
 static bool
 may_be_beneath(const char *path, bool is_prefix, const char *folder)
 {

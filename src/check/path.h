@@ -1,6 +1,6 @@
 /*
- * Where a path leads, by its text alone: the validator asks before anything exists. Knows the
- * folders of a cell; links are the kernel's business.
+ * Where a path leads, by its text alone: the validator asks before anything exists. Knows
+ * the folders of a cell; links are the kernel's business.
  */
 #pragma once
 
@@ -19,8 +19,8 @@ struct check_folders {
     size_t reads_n;
 };
 
-/* True when the path leads outside of what may be read (or written); *ret is then where. Of a
- * beginning of a path (`is_prefix`) only when every path that begins so does. */
+/* True when the path leads outside of what may be read (or written); *ret is then where.
+ * Of a beginning of a path (`is_prefix`) only when every path that begins so does. */
 bool check_path_is_outside(const struct check_folders *folders, struct span path,
                            bool is_prefix, bool write, char ret[CHECK_PATH_BYTES]);
 /* "https://…", "s3://…": not a path of this machine. A file:// URL is cut to its path. */

@@ -1,6 +1,7 @@
 /*
- * Findings for code scanners: SARIF 2.1.0 (OASIS standard). One run, every rule of the table as
- * a reportingDescriptor, one result a finding. Columns are characters, as columnKind says.
+ * Findings for code scanners: SARIF 2.1.0 (OASIS standard). One run, every rule of the
+ * table as a reportingDescriptor, one result a finding. Columns are characters, as
+ * columnKind says.
  */
 #include "check/render.h"
 

@@ -1,4 +1,5 @@
-/* The table of rules. What each looks for in detail is data too: acts.c, for the validator. */
+/* The table of rules. What each looks for in detail is data too: acts.c, for the
+ * validator. */
 #include "check/rules.h"
 
 const char *const check_severity_names[CHECK_SEVERITIES + 1] = {"error", "warning",

@@ -1,7 +1,7 @@
 /*
- * The rules of validation: ONE table that the validator in the cell, the supervisor, policies
- * and the manual share. Plain data, so that it links into the guest extension too; it knows no
- * policy and no job.
+ * The rules of validation: ONE table that the validator in the cell, the supervisor,
+ * policies and the manual share. Plain data, so that it links into the guest extension
+ * too; it knows no policy and no job.
  */
 #pragma once
 

@@ -1,4 +1,5 @@
-/* Lines, columns and encodings of source text. Bytes in it are hostile and may be anything. */
+/* Lines, columns and encodings of source text. Bytes in it are hostile and may be
+ * anything. */
 #include "check/source.h"
 
 #include <stdio.h>
@@ -8,8 +9,9 @@
 
 static const char bom[] = "\xef\xbb\xbf";
 
-/* Names as CPython normalises them: small letters, '-' for '_'. Those of one byte a character, or
- * in which a byte below 0x80 stands for its ASCII character wherever it begins one. */
+/* Names as CPython normalises them: small letters, '-' for '_'. Those of one byte a
+ * character, or in which a byte below 0x80 stands for its ASCII character wherever it
+ * begins one. */
 static const char *const others[] = {
     "ascii",     "us-ascii",   "big5",  "big5-hkscs", "big5hkscs", "cp125",
     "cp437",     "cp65001",    "cp720", "cp737",      "cp775",     "cp85",

@@ -1,7 +1,7 @@
 /*
- * Source text as CPython sees it: its encoding (PEP 263), its lines, and columns. CPython's tree
- * counts columns in bytes of the line as UTF-8, whatever the file's encoding; people and SARIF
- * count characters.
+ * Source text as CPython sees it: its encoding (PEP 263), its lines, and columns.
+ * CPython's tree counts columns in bytes of the line as UTF-8, whatever the file's
+ * encoding; people and SARIF count characters.
  */
 #pragma once
 
@@ -27,7 +27,8 @@ struct source {
     char encoding_name[SOURCE_NAME_BYTES]; /* as declared; "" by default */
     int cookie_line;                       /* 0: no coding comment */
     bool bom;
-    /* Where the last line that was asked for begins: findings come in the order of lines. */
+    /* Where the last line that was asked for begins: findings come in the order of
+     * lines. */
     int line;
     size_t offset;
 };
@@ -37,7 +38,9 @@ void source_init(struct source *source, struct span text);
 bool source_line(struct source *source, int line, struct span *ret);
 /* The place of a byte of the text. */
 struct place source_place(struct source *source, size_t offset);
-/* A column of CPython's tree (0-based bytes of the line as UTF-8) as a 1-based character. */
+/* A column of CPython's tree (0-based bytes of the line as UTF-8) as a 1-based
+ * character. */
 int source_column(struct source *source, int line, int utf8_bytes);
-/* Fills the excerpt of a finding from its line: around its column when the line is long. */
+/* Fills the excerpt of a finding from its line: around its column when the line is
+ * long. */
 void source_excerpt(struct source *source, struct finding *finding);

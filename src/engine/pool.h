@@ -1,6 +1,7 @@
 /*
- * Where a supervisor's cells come from: warm ones out of a zygote's pool, a cold one where there
- * is no zygote for the request. One event loop, no threads; every run ends with on_end, once.
+ * Where a supervisor's cells come from: warm ones out of a zygote's pool, a cold one
+ * where there is no zygote for the request. One event loop, no threads; every run ends
+ * with on_end, once.
  */
 #pragma once
 
@@ -19,7 +20,7 @@ struct pool_run;
 
 struct pool_options {
     struct event_base *base; /* borrowed */
-    const char *python;      /* of the default environment; NULL: the default interpreter */
+    const char *python; /* of the default environment; NULL: the default interpreter */
     uint64_t idle_min, idle_max; /* pooled cells that wait, for each environment */
 };
 
@@ -35,16 +36,18 @@ struct pool_request {
 };
 
 struct pool_status {
-    uint64_t zygotes, idle, busy;    /* cells that wait for a job, and that run one */
+    uint64_t zygotes, idle, busy;     /* cells that wait for a job, and that run one */
     uint64_t runs, runs_cold, failed; /* since the start */
-    uint64_t memory_bytes;           /* of zygotes and idle cells, as far as it is known */
+    uint64_t memory_bytes; /* of zygotes and idle cells, as far as it is known */
 };
 
-int pool_new(const struct pool_options *options, struct pool **ret, struct err *err) MUST_USE;
+int pool_new(const struct pool_options *options, struct pool **ret,
+             struct err *err) MUST_USE;
 /* Starts a run; on failure on_end is not called. */
-int pool_submit(struct pool *pool, const struct pool_request *request, struct pool_run **ret,
-                struct err *err) MUST_USE;
-/* Ends a run that nobody waits for any more; on_end is still called, with STATUS_FAILED. */
+int pool_submit(struct pool *pool, const struct pool_request *request,
+                struct pool_run **ret, struct err *err) MUST_USE;
+/* Ends a run that nobody waits for any more; on_end is still called, with
+ * STATUS_FAILED. */
 void pool_cancel(struct pool_run *run);
 void pool_status(const struct pool *pool, struct pool_status *ret);
 /* Ends whatever still runs, at once, without on_end. */

@@ -1,12 +1,13 @@
 /*
- * Makes refusals legible. A PEP 578 audit hook sees what the program is about to do in words
- * (os.remove, '/home/u/f.txt') where the kernel sees a number and a pointer; what this cell
- * forbids anyway it turns into adyton.SecurityError, a PermissionError that names the act, the
- * rule and the allowed folder, and notes it as a claim.
+ * Makes refusals legible. A PEP 578 audit hook sees what the program is about to do in
+ * words (os.remove, '/home/u/f.txt') where the kernel sees a number and a pointer; what
+ * this cell forbids anyway it turns into adyton.SecurityError, a PermissionError that
+ * names the act, the rule and the allowed folder, and notes it as a claim.
  *
- * Nothing rests on it: whatever slips past (ctypes, raw system calls, events that CPython does
- * not raise) meets the mounts, Landlock and seccomp. Reading is not its business: what is not in
- * the cell is not there, and ordinary code looks for files that do not exist all the time.
+ * Nothing rests on it: whatever slips past (ctypes, raw system calls, events that CPython
+ * does not raise) meets the mounts, Landlock and seccomp. Reading is not its business:
+ * what is not in the cell is not there, and ordinary code looks for files that do not
+ * exist all the time.
  */
 #define Py_LIMITED_API 0x03090000
 #define PY_SSIZE_T_CLEAN
@@ -83,8 +84,8 @@ begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* "/a/./b/../c" -> "/a/c", by text alone: a link may still lead elsewhere, and the kernel will
- * see where. In place. */
+/* "/a/./b/../c" -> "/a/c", by text alone: a link may still lead elsewhere, and the kernel
+ * will see where. In place. */
 static void
 normalise(char *path)
 {
@@ -108,8 +109,8 @@ normalise(char *path)
     *to = '\0';
 }
 
-/* The absolute path of an argument; false when it is none (a descriptor, an odd object, too
- * long): then there is nothing to say about it here. */
+/* The absolute path of an argument; false when it is none (a descriptor, an odd object,
+ * too long): then there is nothing to say about it here. */
 static bool
 absolute_path(PyObject *argument, char path[PATH_MAX])
 {
@@ -179,12 +180,14 @@ current_line(const struct hook *hook)
     return line;
 }
 
-/* One row for each distinct act: a loop over a thousand attempts is one row with a count. */
+/* One row for each distinct act: a loop over a thousand attempts is one row with a
+ * count. */
 static void
 note(struct hook *hook, const char *rule, const char *call, const char *object)
 {
     struct claims *claims = hook->claims;
-    /* Forked children share this memory and note their acts too: rows are taken atomically. */
+    /* Forked children share this memory and note their acts too: rows are taken
+     * atomically. */
     for (uint32_t i = 0; i < claims->acts_n && i < CLAIM_ACTS_MAX; i++) {
         struct claim_act *act = &claims->acts[i];
         if (strncmp(act->call, call, sizeof(act->call) - 1) == 0 &&
@@ -360,7 +363,8 @@ on_event(const char *event, PyObject *arguments, void *context)
     return 0;
 }
 
-/* `import adyton` gives the program the class to catch; it is a PermissionError anyway. */
+/* `import adyton` gives the program the class to catch; it is a PermissionError
+ * anyway. */
 static PyObject *
 make_module(void)
 {

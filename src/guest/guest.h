@@ -15,6 +15,6 @@ void programs_stand_in(void);
 /* True when the arguments start a program that libraries only ask for facts. */
 bool programs_is_probe(PyObject *list);
 
-/* Installs the audit hook and the module adyton; returns adyton.SecurityError (owned by the
- * hook), or NULL with an exception set. program: the submitted file, kept. */
+/* Installs the audit hook and the module adyton; returns adyton.SecurityError (owned by
+ * the hook), or NULL with an exception set. program: the submitted file, kept. */
 PyObject *audit_start(struct claims *claims, uint32_t flags, const char *program);

@@ -129,8 +129,8 @@ policy_is_scalar(const struct policy_field *field)
 const char *const *policy_items(const struct policy *policy,
                                 const struct policy_field *field, size_t *ret_n);
 const char *const *policy_imports_denied(const struct policy *policy, size_t *ret_n);
-/* What a rule weighs under this policy: as it says, else as its profile has it, less what its
- * other fields allow (a process may start where `processes` is exec). */
+/* What a rule weighs under this policy: as it says, else as its profile has it, less what
+ * its other fields allow (a process may start where `processes` is exec). */
 enum check_severity policy_severity(const struct policy *policy, size_t rule);
 void policy_check_settings(const struct policy *policy, struct check_settings *ret);
 

@@ -1,14 +1,14 @@
 /*
- * What a policy says of validation: the modules that each profile denies, and what each rule
- * weighs. The rules themselves are the check room's.
+ * What a policy says of validation: the modules that each profile denies, and what each
+ * rule weighs. The rules themselves are the check room's.
  */
 #include "policy/internal.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-/* As the literal filter that strict is: what reaches files, processes, the network, native code
- * or the import system, and the private modules behind those. */
+/* As the literal filter that strict is: what reaches files, processes, the network,
+ * native code or the import system, and the private modules behind those. */
 static const char *const strict_denied[] = {"os",
                                             "posix",
                                             "nt",
@@ -242,8 +242,8 @@ rules_format(const struct policy *policy, struct buf *out)
     return r;
 }
 
-/* Every rule is shown; what the profile gives is a comment, so that a copy goes on following
- * the profile and the policy's other fields. */
+/* Every rule is shown; what the profile gives is a comment, so that a copy goes on
+ * following the profile and the policy's other fields. */
 int
 rules_explain(const struct policy *policy, struct buf *out)
 {

@@ -1,6 +1,7 @@
 /*
- * Runs a system-call filter as the kernel would: the part of classic BPF that seccomp takes.
- * A test that compares it with the table must not share a line with what compiled the table.
+ * Runs a system-call filter as the kernel would: the part of classic BPF that seccomp
+ * takes. A test that compares it with the table must not share a line with what compiled
+ * the table.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /*
- * jail/cgroup: a group is made with its limits, ends who is in it, and goes; an orphan's is swept
- * and nobody else's. Where this process may make no group the tests are skipped.
+ * jail/cgroup: a group is made with its limits, ends who is in it, and goes; an orphan's
+ * is swept and nobody else's. Where this process may make no group the tests are skipped.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -159,7 +159,8 @@ test_only_orphans_are_swept(void **state)
 
 enum { CANNOT_HIDE = 77, FOUND = 0, REFUSED = 1 };
 
-/* In a mount namespace of its own: the process is there, and its start time cannot be read. */
+/* In a mount namespace of its own: the process is there, and its start time cannot be
+ * read. */
 static int
 find_without_start_time_of(pid_t pid)
 {
@@ -190,7 +191,8 @@ check_without_start_time(bool of_parent, int wanted)
         assert_int_equal(WEXITSTATUS(status), wanted);
 }
 
-/* Found by failing each read in turn: a run beside it removed the group of a living cell. */
+/* Found by failing each read in turn: a run beside it removed the group of a living
+ * cell. */
 static void
 test_who_cannot_look_sweeps_nothing(void **state)
 {

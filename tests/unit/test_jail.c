@@ -1,7 +1,7 @@
 /*
  * jail: the tables of calls and steps, the filter that comes of them, and plans.
- * What a sealed process can and cannot do is the escape suite's; here the tables are walked, and
- * the compiled filter is run over arguments that were made to slip through.
+ * What a sealed process can and cannot do is the escape suite's; here the tables are
+ * walked, and the compiled filter is run over arguments that were made to slip through.
  */
 #include <errno.h>
 #include <sched.h>
@@ -112,8 +112,8 @@ test_rows_are_whole(void **state)
     }
 }
 
-/* Values of one argument that tell the tests on it apart: each row's own, its neighbours, the
- * same with bits where the kernel does not look, and the ends of the range. */
+/* Values of one argument that tell the tests on it apart: each row's own, its neighbours,
+ * the same with bits where the kernel does not look, and the ends of the range. */
 static size_t
 values_for(int number, unsigned argument, uint64_t values[VALUES_MAX])
 {
@@ -139,7 +139,8 @@ values_for(int number, unsigned argument, uint64_t values[VALUES_MAX])
     return n;
 }
 
-/* Whether rows that hold for one call disagree: which of them counts is libseccomp's secret. */
+/* Whether rows that hold for one call disagree: which of them counts is libseccomp's
+ * secret. */
 static bool
 rows_disagree(unsigned when, int number, const uint64_t arguments[6])
 {
@@ -248,7 +249,8 @@ random_value(uint64_t *seed)
     return *seed;
 }
 
-/* Every pair of telling values of the first three arguments, and some that nobody chose. */
+/* Every pair of telling values of the first three arguments, and some that nobody
+ * chose. */
 static void
 check_number(unsigned when, int number, uint64_t *seed)
 {
