@@ -16,6 +16,9 @@ test: test-dependencies build
 lint: test-dependencies
 	$(PYTHON) tests/run --only lint $B
 
+format: test-dependencies
+	git ls-files -z 'src/*.[ch]' 'tests/*.[ch]' | xargs -0 clang-format -i
+
 bench: test-dependencies build
 	tools/delegated $(PYTHON) bench/cold $B
 
@@ -31,5 +34,5 @@ dependencies:
 test-dependencies:
 	tools/install-dependencies test
 
-.PHONY: run build test lint bench install clean dependencies test-dependencies
+.PHONY: run build test lint format bench install clean dependencies test-dependencies
 .NOTPARALLEL:
