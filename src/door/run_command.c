@@ -116,6 +116,7 @@ execute(struct run *run)
         .policy = &run->policy,
         .job = &run->job,
         .python = run->options.python,
+        .ledger_path = run->options.ledger,
         .collect_dir = run->collect_dir,
         .on_output = streams ? run_output_stream : NULL,
         .context = &run->output,

@@ -79,6 +79,15 @@ take_python(struct run_options *o, const char *value, struct err *err)
 }
 
 static int
+take_ledger(struct run_options *o, const char *value, struct err *err)
+{
+    if (value[0] == '\0')
+        return err_set(err, -EINVAL, "--ledger: needs the path of a file");
+    o->ledger = value;
+    return 0;
+}
+
+static int
 take_quiet(struct run_options *o, const char *value, struct err *err)
 {
     (void)value, (void)err;
@@ -117,6 +126,9 @@ const struct run_option run_option_table[] = {
      "Collect what the code leaves in /tmp into DIR, which is made if need be.", take_out},
     {"--python", NULL, "PATH",
      "The interpreter: any CPython 3.9 or newer, that of a virtual environment too.", take_python},
+    {"--ledger", NULL, "FILE",
+     "Where the run is recorded (default: adyton/ledger.db in the XDG state folder).",
+     take_ledger},
     {"--json", NULL, NULL,
      "Print the outcome as one JSON document, and nothing else.", take_json},
     {"--base64", NULL, NULL,

@@ -27,6 +27,7 @@ struct run_options {
     const char *out_dir;
     const char *stdin_path; /* "-": our stdin */
     const char *python;
+    const char *ledger;               /* NULL: the user's own */
     const char *files[JOB_FILES_MAX]; /* PATH or PATH=NAME */
     size_t files_n;
     struct run_limit limits[RUN_LIMITS_MAX];

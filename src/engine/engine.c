@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "cell/cell.h"
 #include "engine/interpreter.h"
+#include "engine/record.h"
 
 enum { GUEST_PATH_BYTES = 512 };
 
@@ -121,13 +122,18 @@ engine_run(const struct run_request *request, struct outcome *ret)
     struct err err = {0};
     outcome_init(ret);
     /* A program that reads no more, a door that is gone: a return value, not our
-     * death. */
+     * death. So too a file that may grow no further (RLIMIT_FSIZE). */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+    struct record record = {0};
     struct event_base *base = event_base_new();
-    int r = base ? run(request, base, ret, &err)
+    int r = base ? record_begin(request, base, ret, &record, &err)
                  : err_set(&err, -ENOMEM, "no memory for an event loop");
+    if (r == 0)
+        r = run(request, base, ret, &err);
     if (r < 0)
         outcome_fail(ret, &err);
+    record_end(&record, ret);
     if (base)
         event_base_free(base);
 }

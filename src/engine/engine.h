@@ -13,6 +13,7 @@ struct run_request {
     const struct policy *policy; /* borrowed, resolved */
     const struct job *job;       /* borrowed */
     const char *python;          /* NULL: the default interpreter */
+    const char *ledger_path;     /* NULL: the user's own */
     int collect_dir;             /* where collected files are written, or -1 */
     /* Called with the bytes of stream 1 or 2 as they come, up to the head's limit; may be
      * NULL. */

@@ -149,6 +149,6 @@ chain_commit(struct ledger *ledger, bool full_sync, struct err *err)
     if (r == 0)
         r = run_plain(ledger, S_COMMIT, err);
     if (r == 0 && full_sync && flush_now(ledger) < 0)
-        r = err_sys(err, "bring the ledger %.140s to the disk", ledger->path);
+        r = err_sys(err, "cannot bring the ledger %.140s to the disk", ledger->path);
     return r;
 }

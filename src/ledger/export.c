@@ -30,7 +30,7 @@ flush_out(struct buf *out, int fd, size_t least, struct err *err)
     int r = fd_write_all(fd, out->p, out->n);
     if (r < 0) {
         errno = -r;
-        return err_sys(err, "write the export of the ledger");
+        return err_sys(err, "cannot write the export of the ledger");
     }
     out->n = 0;
     return 0;

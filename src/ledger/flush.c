@@ -27,7 +27,7 @@ ledger_flush(struct ledger *ledger, struct err *err)
 {
     flush_reap(ledger, true);
     if (ledger->is_dirty && flush_now(ledger) < 0)
-        return err_sys(err, "bring the ledger %.140s to the disk", ledger->path);
+        return err_sys(err, "cannot bring the ledger %.140s to the disk", ledger->path);
     return 0;
 }
 

@@ -288,7 +288,7 @@ read_lines(struct import *import, int fd)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return err_sys(import->err, "read the export");
+            return err_sys(import->err, "cannot read the export");
         if (n == 0)
             break;
         in.n += (size_t)n;

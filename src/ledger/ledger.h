@@ -85,6 +85,10 @@ struct ledger_retention {
  * Open intents, the newest run, and everything after the first of them stay. */
 int ledger_prune(struct ledger *ledger, const struct ledger_retention *retention,
                  uint64_t *ret_rows, struct err *err) MUST_USE;
+/* The same, when the journal has grown enough to be worth it: for the end of every run.
+ */
+int ledger_tidy(struct ledger *ledger, const struct ledger_retention *retention,
+                struct err *err) MUST_USE;
 
 /* --- reading: newest first; strings live until the callback returns --- */
 struct ledger_filter {

@@ -18,10 +18,7 @@
 enum {
     BUSY_LIMIT_US = 5 * 1000 * 1000,
     BUSY_STEP_US = 100,
-    BUSY_STEPS_MAX = 50, /* a wait of 5 ms */
-    /* Every opening reads the journal, page by page: 200 take a tenth of a millisecond.
-     */
-    CHECKPOINT_FRAMES = 200,
+    BUSY_STEPS_MAX = 50,              /* a wait of 5 ms */
     CHECKPOINT_FRAMES_AT_ONCE = 1000, /* for processes that never close it */
 };
 
@@ -154,7 +151,7 @@ prepare_for_use(struct ledger *ledger, enum ledger_mode mode, struct err *err)
     snprintf(wal, sizeof(wal), "%s-wal", ledger->path);
     ledger->wal_fd = open(wal, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (ledger->wal_fd < 0)
-        return err_sys(err, "open %.160s", wal);
+        return err_sys(err, "cannot open %.160s", wal);
     /* The hook takes the place of SQLite's own automatic checkpoint. */
     sqlite3_wal_hook(ledger->db, note_commit, ledger);
     return 0;
@@ -284,7 +281,7 @@ ledger_free(struct ledger *ledger)
     for (size_t i = 0; i < STATEMENTS; i++)
         sqlite3_finalize(ledger->statements[i]);
     flush_reap(ledger, true);
-    if (ledger->wal_frames >= CHECKPOINT_FRAMES)
+    if (ledger->wal_frames >= LEDGER_CHECKPOINT_FRAMES)
         empty_journal(ledger);
     if (ledger->is_dirty)
         (void)!flush_now(ledger);

@@ -52,10 +52,11 @@ open_folder(const char *path, const char **ret_name, int *ret_dir, struct err *e
     AUTO_CLOSE int dir =
         open(slash ? (n > 0 ? folder : "/") : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
-        return err_sys(err, "open the ledger's folder %.140s", slash ? folder : ".");
+        return err_sys(err, "cannot open the ledger's folder %.140s",
+                       slash ? folder : ".");
     struct stat st;
     if (fstat(dir, &st) < 0)
-        return err_sys(err, "examine the ledger's folder %.140s", folder);
+        return err_sys(err, "cannot examine the ledger's folder %.140s", folder);
     const char *why = why_not_ours(&st, S_IFDIR);
     if (why)
         return err_set(err, -EPERM,
@@ -91,7 +92,7 @@ place_check(const char *path, enum ledger_mode mode, bool *ret_is_new, struct er
         return err_set(err, -ENOENT, "there is no ledger %.160s", path);
     struct stat st;
     if (fd < 0 || fstat(fd, &st) < 0)
-        return err_sys(err, "open the ledger %.160s", path);
+        return err_sys(err, "cannot open the ledger %.160s", path);
     const char *why = why_not_ours(&st, S_IFREG);
     if (why)
         return err_set(err, -EPERM,
@@ -102,20 +103,24 @@ place_check(const char *path, enum ledger_mode mode, bool *ret_is_new, struct er
     return 0;
 }
 
+/* What the user's folder of states lacks; a home that is not there is not made. */
 static int
-make_folders(char *path, struct err *err)
+make_folders(char *path, size_t there_n, struct err *err)
 {
-    for (char *p = path + 1; (p = strchr(p, '/')); p++) {
+    for (char *p = path + there_n; (p = strchr(p + 1, '/'));) {
         *p = '\0';
         int r = mkdir(path, 0700);
-        if (r < 0 && errno != EEXIST) {
-            r = err_sys(err,
-                        "make %.120s for the ledger; choose another place with --ledger",
-                        path);
-            *p = '/';
-            return r;
-        }
+        if (r < 0 && errno != EEXIST)
+            r = err_set(
+                err, -errno,
+                "cannot make %.120s for the ledger (%s): choose another place with "
+                "--ledger",
+                path, strerror(errno));
+        else
+            r = 0;
         *p = '/';
+        if (r < 0)
+            return r;
     }
     return 0;
 }
@@ -123,20 +128,21 @@ make_folders(char *path, struct err *err)
 int
 place_make_default(char path[LEDGER_PATH_BYTES], bool make, struct err *err)
 {
+    static const char below_home[] = "/.local/state";
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    int n = -1;
-    if (state && state[0] == '/')
-        n = snprintf(path, LEDGER_PATH_BYTES, "%s/adyton/%s", state, file_name);
-    else if (home && home[0] == '/')
-        n = snprintf(path, LEDGER_PATH_BYTES, "%s/.local/state/adyton/%s", home,
-                     file_name);
-    else
-        return err_set(err, -ENOENT,
-                       "there is no place for the ledger: neither "
-                       "XDG_STATE_HOME nor HOME is set; give one with --ledger");
+    bool has_state = state && state[0] == '/', has_home = home && home[0] == '/';
+    if (!has_state && !has_home)
+        return err_set(
+            err, -ENOENT,
+            "there is no place for the ledger: neither XDG_STATE_HOME nor HOME "
+            "is set; give one with --ledger");
+    const char *base = has_state ? state : home;
+    int n = snprintf(path, LEDGER_PATH_BYTES, "%s%s/adyton/%s", base,
+                     has_state ? "" : below_home, file_name);
     if (n < 0 || n >= LEDGER_PATH_BYTES - (int)sizeof(owners_suffix))
         return err_set(err, -ENAMETOOLONG, "the path of the ledger is too long");
-    return make ? make_folders(path, err) : 0;
+    size_t there_n = has_state ? (size_t)(strrchr(state, '/') - state) : strlen(home);
+    return make ? make_folders(path, there_n, err) : 0;
 }
 
 int
@@ -161,11 +167,11 @@ place_open_owners(const char *path, int *ret_fd, int64_t *ret_owner, struct err 
     snprintf(owners, sizeof(owners), "%s%s", path, owners_suffix);
     AUTO_CLOSE int fd = open(owners, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
-        return err_sys(err, "open %.160s", owners);
+        return err_sys(err, "cannot open %.160s", owners);
     for (;;) {
         uint64_t random;
         if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
-            return err_sys(err, "choose a place among the owners of the ledger");
+            return err_sys(err, "cannot choose a place among the owners of the ledger");
         int64_t owner = (int64_t)(random >> 2) + 1;
         struct flock lock = byte_lock(owner);
         if (fcntl(fd, F_OFD_SETLK, &lock) == 0) {
@@ -174,7 +180,7 @@ place_open_owners(const char *path, int *ret_fd, int64_t *ret_owner, struct err 
             return 0;
         }
         if (errno != EAGAIN && errno != EACCES)
-            return err_sys(err, "lock %.160s", owners);
+            return err_sys(err, "cannot lock %.160s", owners);
     }
 }
 

@@ -143,3 +143,14 @@ ledger_prune(struct ledger *ledger, const struct ledger_retention *retention,
     *ret_rows = cut > anchor ? (uint64_t)(cut - anchor) : 0;
     return ledger_exec(ledger, "PRAGMA incremental_vacuum(256)", "give space back", err);
 }
+
+/* A batch takes away more than what fills a journal adds. */
+int
+ledger_tidy(struct ledger *ledger, const struct ledger_retention *retention,
+            struct err *err)
+{
+    uint64_t rows;
+    if (ledger->wal_frames < LEDGER_CHECKPOINT_FRAMES)
+        return 0;
+    return ledger_prune(ledger, retention, &rows, err);
+}

@@ -95,7 +95,7 @@ sync_folder(const char *path, struct err *err)
              slash ? path : ".");
     AUTO_CLOSE int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0 || fsync(dir) < 0)
-        return err_sys(err, "bring the new ledger in %.140s to the disk", folder);
+        return err_sys(err, "cannot bring the new ledger in %.140s to the disk", folder);
     return 0;
 }
 
