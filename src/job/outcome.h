@@ -136,6 +136,9 @@ int stream_text(const struct stream *stream, struct buf *out,
 enum outcome_json_flags {
     OUTCOME_JSON_BASE64 = 1, /* adds the kept bytes of the streams, exactly */
     OUTCOME_JSON_COMPACT = 2,
+    /* Adds "kept" for streams whose text is not all that is known of them: with it
+     * outcome_from_json makes the same outcome again. */
+    OUTCOME_JSON_EXACT = 4,
 };
 /* The one JSON form (schema "adyton.outcome/1"). */
 int outcome_json(const struct outcome *outcome, int flags, struct buf *out) MUST_USE;

@@ -215,6 +215,18 @@ json_stream(const struct stream *stream, uint64_t *ret_replaced)
     return json_stringn_nocheck(s.p, s.n);
 }
 
+/* What the text does not say: the bytes that were kept, and where the gap in them is. */
+static int
+put_kept(json_t *kept, const char *name, const struct stream *stream, uint64_t replaced)
+{
+    if (replaced == 0 && !stream_is_truncated(stream))
+        return 0;
+    return put(kept, name,
+               json_pack("{s:o, s:o}", "data_base64",
+                         json_base64(&stream->head, &stream->tail), "head_bytes",
+                         json_u64(stream->head.n)));
+}
+
 static int
 put_streams(json_t *doc, const struct outcome *o, int flags)
 {
@@ -237,6 +249,15 @@ put_streams(json_t *doc, const struct outcome *o, int flags)
     if (r == 0)
         r = put(doc, "invalid_utf8",
                 json_pair(json_u64(out_replaced), json_u64(err_replaced)));
+    if (r < 0 || !(flags & OUTCOME_JSON_EXACT))
+        return r;
+    json_t *kept = json_object();
+    r = put_kept(kept, "stdout", &o->out, out_replaced);
+    if (r == 0)
+        r = put_kept(kept, "stderr", &o->err, err_replaced);
+    if (r == 0 && json_object_size(kept) > 0)
+        r = put(doc, "kept", json_incref(kept));
+    json_decref(kept);
     return r;
 }
 

@@ -1,0 +1,16 @@
+/* Steps of a run that the files of this room share; nobody else's. */
+#pragma once
+
+#include "base/attr.h"
+#include "base/err.h"
+#include "job/job.h"
+#include "policy/policy.h"
+
+enum { ENGINE_GUEST_BYTES = 512 };
+
+/* The guest extension stands beside the program in a build folder, under lib in a
+ * prefix. */
+int engine_find_guest(char path[ENGINE_GUEST_BYTES], struct err *err) MUST_USE;
+/* Whether the code is one that the policy takes: -EFBIG when it is too long. */
+int engine_check_source(const struct policy *policy, const struct job *job,
+                        struct err *err) MUST_USE;

@@ -1,0 +1,383 @@
+/*
+ * What a client asks, field by field: a request is of one kind, a kind has its fields,
+ * and a field that is in no table is an error with its name. Whether a policy of that
+ * name exists, and whether a limit is narrower, is not known here.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "engine/protocol.h"
+
+struct field {
+    const char *name;
+    /* root: for fields whose bytes come under one of two names. */
+    int (*take)(struct protocol_request *request, const json_t *root, const json_t *value,
+                struct err *err);
+};
+
+enum { NAME_SHOWN_BYTES = 40 };
+
+/* Names from outside go into sentences: cut, and no byte of theirs drives a terminal. */
+static const char *
+shown(const char *name, char text[NAME_SHOWN_BYTES])
+{
+    size_t i;
+    for (i = 0; i + 1 < NAME_SHOWN_BYTES && name[i] != '\0'; i++)
+        text[i] = name[i] >= 0x20 && name[i] < 0x7f ? name[i] : '?';
+    text[i] = '\0';
+    return text;
+}
+
+/* A string without NUL that fits, NUL included. */
+static int
+take_string(const json_t *value, const char *name, char *ret, size_t size,
+            struct err *err)
+{
+    if (!json_is_string(value))
+        return err_set(err, -EINVAL, "'%s' is not a string", name);
+    const char *text = json_string_value(value);
+    size_t n = json_string_length(value);
+    if (strlen(text) != n)
+        return err_set(err, -EINVAL, "'%s' has a NUL in it", name);
+    if (n >= size)
+        return err_set(err, -EINVAL, "'%s' is longer than %zu bytes", name, size - 1);
+    memcpy(ret, text, n + 1);
+    return 0;
+}
+
+static int
+take_id(struct protocol_request *request, const json_t *root, const json_t *value,
+        struct err *err)
+{
+    static const char signs[] = "._:-";
+    char id[PROTOCOL_ID_BYTES];
+    (void)root;
+    int r = take_string(value, "id", id, sizeof(id), err);
+    if (r < 0)
+        return r;
+    bool sound = id[0] != '\0';
+    for (const char *p = id; *p != '\0'; p++)
+        sound = sound && ((*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'z') ||
+                          (*p >= 'A' && *p <= 'Z') || strchr(signs, *p));
+    if (!sound)
+        return err_set(err, -EINVAL,
+                       "'id' is not 1 to %d letters, digits, '.', '_', ':' and '-'",
+                       PROTOCOL_ID_BYTES - 1);
+    memcpy(request->id, id, sizeof(id));
+    return 0;
+}
+
+static int
+take_type(struct protocol_request *request, const json_t *root, const json_t *value,
+          struct err *err)
+{
+    (void)request, (void)root, (void)value, (void)err;
+    return 0; /* it has chosen the table already */
+}
+
+static int
+take_policy(struct protocol_request *request, const json_t *root, const json_t *value,
+            struct err *err)
+{
+    (void)root;
+    return take_string(value, "policy", request->run->policy,
+                       sizeof(request->run->policy), err);
+}
+
+static int
+take_python(struct protocol_request *request, const json_t *root, const json_t *value,
+            struct err *err)
+{
+    (void)root;
+    int r = take_string(value, "python", request->run->python,
+                        sizeof(request->run->python), err);
+    if (r == 0 && request->run->python[0] != '/')
+        return err_set(err, -EINVAL, "'python' is not an absolute path");
+    return r;
+}
+
+/* The operator's fields are not a client's to set, narrower or not. */
+static int
+take_limit(struct protocol_run *run, const char *name, const json_t *value,
+           struct err *err)
+{
+    char quoted[NAME_SHOWN_BYTES];
+    const struct policy_field *field = policy_field_by_name(span_of(name));
+    if (!field)
+        return err_set(err, -EINVAL, "'limits' has an unknown field '%s'",
+                       shown(name, quoted));
+    if (field->authority != BY_JOB_NARROWING || !policy_is_scalar(field))
+        return err_set(err, -EINVAL, "'%s' is not a job's to set", field->name);
+    if (run->limits_n == PROTOCOL_LIMITS_MAX)
+        return err_set(err, -EINVAL, "more than %d limits", PROTOCOL_LIMITS_MAX);
+    struct protocol_limit *limit = &run->limits[run->limits_n];
+    int r = take_string(value, field->name, limit->text, sizeof(limit->text), err);
+    if (r < 0)
+        return r;
+    limit->field = field;
+    run->limits_n++;
+    return 0;
+}
+
+static int
+take_limits(struct protocol_request *request, const json_t *root, const json_t *value,
+            struct err *err)
+{
+    (void)root;
+    if (!json_is_object(value))
+        return err_set(err, -EINVAL, "'limits' is not an object");
+    int r = 0;
+    /* The iterators take no const, and change nothing. */
+    json_t *limits = (json_t *)(uintptr_t)value;
+    for (void *at = json_object_iter(limits); r == 0 && at;
+         at = json_object_iter_next(limits, at))
+        r = take_limit(request->run, json_object_iter_key(at), json_object_iter_value(at),
+                       err);
+    return r;
+}
+
+static int
+take_code(struct protocol_request *request, const json_t *root, const json_t *value,
+          struct err *err)
+{
+    bool given;
+    (void)value;
+    struct buf *code = &request->run->job.code;
+    return code->n > 0 ? 0 : protocol_get_data(root, "code", code, &given, err);
+}
+
+static int
+take_stdin(struct protocol_request *request, const json_t *root, const json_t *value,
+           struct err *err)
+{
+    (void)value;
+    struct job *job = &request->run->job;
+    return job->has_stdin ? 0
+                          : protocol_get_data(root, "stdin", &job->stdin_bytes,
+                                              &job->has_stdin, err);
+}
+
+static int
+take_name(struct protocol_request *request, const json_t *root, const json_t *value,
+          struct err *err)
+{
+    char name[JOB_NAME_BYTES];
+    (void)root;
+    int r = take_string(value, "name", name, sizeof(name), err);
+    return r < 0 ? r : job_set_name(&request->run->job, name, err);
+}
+
+static int
+take_args(struct protocol_request *request, const json_t *root, const json_t *value,
+          struct err *err)
+{
+    (void)root;
+    if (!json_is_array(value))
+        return err_set(err, -EINVAL, "'args' is not an array");
+    AUTO_FREE char *arg = malloc(JOB_ARGS_BYTES);
+    if (!arg)
+        return err_set(err, -ENOMEM, "no memory for the arguments");
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < json_array_size(value); i++) {
+        r = take_string(json_array_get(value, i), "args", arg, JOB_ARGS_BYTES, err);
+        if (r == 0)
+            r = job_add_arg(&request->run->job, arg, err);
+    }
+    return r;
+}
+
+static int
+take_file(struct job *job, const json_t *file, struct err *err)
+{
+    char name[JOB_PATH_BYTES];
+    bool given;
+    AUTO_BUF struct buf data;
+    buf_init(&data, JOB_BYTES_MAX);
+    if (!json_is_object(file) || json_object_size(file) != 2)
+        return err_set(err, -EINVAL,
+                       "an item of 'files' is not an object of 'name' and 'data' or "
+                       "'data_base64'");
+    int r = take_string(json_object_get(file, "name"), "name", name, sizeof(name), err);
+    if (r == 0)
+        r = protocol_get_data(file, "data", &data, &given, err);
+    if (r == 0 && !given)
+        return err_set(err, -EINVAL, "an item of 'files' has no 'data'");
+    return r < 0 ? r : job_add_file(job, name, &data, err);
+}
+
+static int
+take_files(struct protocol_request *request, const json_t *root, const json_t *value,
+           struct err *err)
+{
+    (void)root;
+    if (!json_is_array(value))
+        return err_set(err, -EINVAL, "'files' is not an array");
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < json_array_size(value); i++)
+        r = take_file(&request->run->job, json_array_get(value, i), err);
+    return r;
+}
+
+static int
+take_bool(const json_t *value, const char *name, bool *ret, struct err *err)
+{
+    if (!json_is_boolean(value))
+        return err_set(err, -EINVAL, "'%s' is not true or false", name);
+    *ret = json_is_true(value);
+    return 0;
+}
+
+static int
+take_collect(struct protocol_request *request, const json_t *root, const json_t *value,
+             struct err *err)
+{
+    (void)root;
+    return take_bool(value, "collect", &request->run->job.collect, err);
+}
+
+static int
+take_stream(struct protocol_request *request, const json_t *root, const json_t *value,
+            struct err *err)
+{
+    (void)root;
+    return take_bool(value, "stream", &request->run->stream, err);
+}
+
+static int
+take_version(struct protocol_request *request, const json_t *root, const json_t *value,
+             struct err *err)
+{
+    (void)request, (void)root;
+    if (!json_is_integer(value))
+        return err_set(err, -EBADMSG, "'adyton' is not a version number");
+    json_int_t version = json_integer_value(value);
+    return version == PROTOCOL_VERSION
+               ? 0
+               : err_set(err, -EPROTONOSUPPORT,
+                         "version %lld of the protocol is not known: this is %d",
+                         (long long)version, PROTOCOL_VERSION);
+}
+
+static const struct field hello_fields[] = {{"adyton", take_version}, {NULL, NULL}};
+static const struct field plain_fields[] = {{"type", take_type}, {NULL, NULL}};
+static const struct field cancel_fields[] = {
+    {"type", take_type}, {"id", take_id}, {NULL, NULL}};
+static const struct field run_fields[] = {
+    {"type", take_type},       {"id", take_id},         {"policy", take_policy},
+    {"limits", take_limits},   {"code", take_code},     {"code_base64", take_code},
+    {"name", take_name},       {"args", take_args},     {"stdin", take_stdin},
+    {"files", take_files},     {"python", take_python}, {"stdin_base64", take_stdin},
+    {"collect", take_collect}, {"stream", take_stream}, {NULL, NULL},
+};
+
+static const struct kind {
+    const char *type;
+    enum protocol_kind kind;
+    const struct field *fields;
+    bool needs_id;
+} kinds[] = {
+    {"run", PROTOCOL_RUN, run_fields, true},
+    {"cancel", PROTOCOL_CANCEL, cancel_fields, true},
+    {"status", PROTOCOL_STATUS, plain_fields, false},
+    {"ping", PROTOCOL_PING, plain_fields, false},
+};
+
+static const struct kind hello = {"", PROTOCOL_HELLO, hello_fields, false};
+
+static int
+find_kind(const json_t *root, const struct kind **ret, struct err *err)
+{
+    if (json_object_get(root, "adyton")) {
+        *ret = &hello;
+        return 0;
+    }
+    const json_t *type = json_object_get(root, "type");
+    if (!json_is_string(type))
+        return err_set(err, -EINVAL, "a request without a 'type'");
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+        if (strcmp(json_string_value(type), kinds[i].type) == 0) {
+            *ret = &kinds[i];
+            return 0;
+        }
+    char text[NAME_SHOWN_BYTES];
+    return err_set(err, -EINVAL, "no request has the type '%s'",
+                   shown(json_string_value(type), text));
+}
+
+static int
+take_fields(const struct kind *kind, json_t *root, struct protocol_request *request,
+            struct err *err)
+{
+    int r = 0;
+    for (void *at = json_object_iter(root); r == 0 && at;
+         at = json_object_iter_next(root, at)) {
+        const char *name = json_object_iter_key(at);
+        char text[NAME_SHOWN_BYTES];
+        const struct field *field = kind->fields;
+        while (field->name && strcmp(field->name, name) != 0)
+            field++;
+        r = field->name ? field->take(request, root, json_object_iter_value(at), err)
+                        : err_set(err, -EINVAL, "unknown field '%s'", shown(name, text));
+    }
+    return r;
+}
+
+static int
+parse(json_t *root, struct protocol_request *ret, struct err *err)
+{
+    const struct kind *kind;
+    struct err ignored;
+    const json_t *id = json_object_get(root, "id");
+    if (id) /* first, so that whatever is wrong is told under its id */
+        (void)!take_id(ret, root, id, &ignored);
+    int r = find_kind(root, &kind, err);
+    if (r < 0)
+        return r;
+    ret->kind = kind->kind;
+    if (kind->needs_id && !id)
+        return err_set(err, -EINVAL, "a %s without an 'id'", kind->type);
+    if (ret->kind == PROTOCOL_RUN) {
+        ret->run = calloc(1, sizeof(*ret->run));
+        if (!ret->run)
+            return err_set(err, -ENOMEM, "no memory for a run");
+        job_init(&ret->run->job);
+        memcpy(ret->run->policy, policy_default, strlen(policy_default) + 1);
+    }
+    r = take_fields(kind, root, ret, err);
+    if (r == 0 && ret->run && !json_object_get(root, "code") &&
+        !json_object_get(root, "code_base64"))
+        return err_set(err, -EINVAL, "a run without 'code'");
+    return r;
+}
+
+int
+protocol_request_parse(struct span payload, struct protocol_request *ret, struct err *err)
+{
+    *ret = (struct protocol_request){0};
+    json_t *root;
+    int r = protocol_load(payload, PROTOCOL_REQUEST_MARKS_MAX, &root, err);
+    if (r < 0)
+        return r;
+    r = parse(root, ret, err);
+    json_decref(root);
+    /* What job_add_… may say (E2BIG, EEXIST…) is a wrong request like any other. */
+    return r < 0 && r != -EBADMSG && r != -EPROTONOSUPPORT && r != -ENOMEM ? -EINVAL : r;
+}
+
+void
+protocol_run_free(struct protocol_run *run)
+{
+    if (run)
+        job_done(&run->job);
+    free(run);
+}
+
+void
+protocol_request_done(struct protocol_request *request)
+{
+    protocol_run_free(request->run);
+    request->run = NULL;
+}

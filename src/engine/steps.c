@@ -1,0 +1,48 @@
+/* Steps that every run takes, whichever process its cell is made in. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "engine/engine_parts.h"
+
+int
+engine_find_guest(char path[ENGINE_GUEST_BYTES], struct err *err)
+{
+    static const char *const places[] = {"src/guest", "guest", "../lib/adyton",
+                                         "../lib/x86_64-linux-gnu/adyton",
+                                         "../lib/aarch64-linux-gnu/adyton"};
+    char program[ENGINE_GUEST_BYTES];
+    ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    if (n < 0)
+        return err_sys(err, "find out where adyton itself is");
+    program[n] = '\0';
+    char *slash = strrchr(program, '/');
+    if (slash)
+        *slash = '\0';
+    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+        char candidate[2 * ENGINE_GUEST_BYTES];
+        snprintf(candidate, sizeof(candidate), "%s/%s/_adyton.abi3.so", program,
+                 places[i]);
+        if (access(candidate, R_OK) == 0 && strlen(candidate) < ENGINE_GUEST_BYTES) {
+            snprintf(path, ENGINE_GUEST_BYTES, "%.*s", ENGINE_GUEST_BYTES - 1, candidate);
+            return 0;
+        }
+    }
+    return err_set(err, -ENOENT,
+                   "the guest extension _adyton.abi3.so is not beside %s nor in "
+                   "its ../lib/adyton: build or install adyton again",
+                   program);
+}
+
+int
+engine_check_source(const struct policy *policy, const struct job *job, struct err *err)
+{
+    char limit[UNITS_TEXT_BYTES];
+    if (job->code.n <= policy->source_bytes)
+        return 0;
+    return err_set(err, -EFBIG,
+                   "the source has %zu bytes; policy '%s' takes %s (source_size)",
+                   job->code.n, policy->name, format_bytes(policy->source_bytes, limit));
+}
