@@ -83,6 +83,8 @@ int cell_spawn(struct cell *cell, struct err *err) MUST_USE;
 /* --- watch.c --- */
 /* Ends the cell for a reason; the first reason counts. */
 void cell_end(struct cell *cell, enum cause cause);
+/* Ends it for a fault of ours: what, and why as an errno. The first one is told. */
+void cell_fail(struct cell *cell, int code, const char *what);
 
 /* --- output.c --- */
 int output_start(struct cell *cell, struct output *output, int number, int fd,

@@ -150,6 +150,9 @@ take_path(struct collect *c, const char *path, struct err *err)
     }
     AUTO_CLOSE int fd = collect_open(c->walk.root, path, O_RDONLY);
     struct stat st;
+    if (fd < 0 && collect_is_ours(fd))
+        return err_set(err, fd, "read %.100s of what the code left in /tmp: %s", path,
+                       strerrordesc_np(-fd));
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
         c->walk.skipped[fd == -EXDEV ? SKIP_ELSEWHERE : SKIP_UNREADABLE]++;
         return 0;

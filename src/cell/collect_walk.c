@@ -153,6 +153,8 @@ static int
 walk_open(struct collect_walk *walk, const char *folder, DIR **ret)
 {
     int fd = collect_open(walk->root, folder[0] ? folder : ".", O_RDONLY | O_DIRECTORY);
+    if (fd < 0 && collect_is_ours(fd))
+        return fd;
     if (fd < 0) {
         walk->skipped[fd == -EXDEV ? SKIP_ELSEWHERE : SKIP_UNREADABLE]++;
         return fd;
@@ -175,7 +177,7 @@ walk_folder(struct collect_walk *walk, const char *folder)
     DIR *dir;
     int r = walk_open(walk, folder, &dir);
     if (r < 0)
-        return r == -ENOMEM ? r : 0;
+        return collect_is_ours(r) ? r : 0;
     for (struct dirent *entry; r == 0 && (entry = readdir(dir));) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
@@ -196,6 +198,12 @@ by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+bool
+collect_is_ours(int error)
+{
+    return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
+}
+
 int
 collect_walk_run(struct collect_walk *walk, struct err *err)
 {
@@ -203,7 +211,8 @@ collect_walk_run(struct collect_walk *walk, struct err *err)
     for (size_t i = 0; r == 0 && !walk->stopped && i < walk->folders.n; i++)
         r = walk_folder(walk, walk->folders.list[i]);
     if (r < 0)
-        return err_set(err, r, "no memory to list what the code left in /tmp");
+        return err_set(err, r, "list what the code left in /tmp: %s",
+                       strerrordesc_np(-r));
     if (walk->files.n > 0)
         qsort(walk->files.list, walk->files.n, sizeof(walk->files.list[0]), by_bytes);
     return 0;

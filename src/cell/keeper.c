@@ -2,12 +2,13 @@
  * end. */
 #include "cell/keeper.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -15,33 +16,88 @@
 
 #include "base/fd.h"
 
-enum { TREE_DESCRIPTORS = 16, LIFELINE_FD = 3 };
+enum { LIFELINE_FD = 3 };
 
+struct removal {
+    int top;
+    unsigned serial; /* of the names that folders get at the top */
+    size_t done;
+};
+
+/* Calls `act` for each name in a folder until it fails. */
 static int
-remove_entry(const char *path, const struct stat *is, int kind, struct FTW *walk)
+each_name(int folder, int (*act)(struct removal *, int folder, const char *name),
+          struct removal *removal)
 {
-    (void)is;
-    (void)kind;
-    (void)walk;
-    (void)!remove(path);
-    return 0;
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *list = fd < 0 ? NULL : fdopendir(fd);
+    if (!list) {
+        fd_close(&fd);
+        return -errno;
+    }
+    int r = 0;
+    for (struct dirent *entry; r == 0 && (entry = readdir(list));)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            r = act(removal, folder, entry->d_name);
+    closedir(list);
+    return r;
+}
+
+/* A file goes; a folder moves up to the top, to be emptied there. */
+static int
+raise_entry(struct removal *removal, int folder, const char *name)
+{
+    char raised[32];
+    if (unlinkat(folder, name, 0) == 0)
+        return 0;
+    if (errno != EISDIR)
+        return -errno;
+    /* Its owner may have closed it to himself: moving takes w, and listing r and x. */
+    (void)!fchmodat(folder, name, S_IRWXU, 0);
+    int r;
+    do {
+        snprintf(raised, sizeof(raised), "%u", removal->serial++);
+        r = renameat2(folder, name, removal->top, raised, RENAME_NOREPLACE);
+    } while (r < 0 && errno == EEXIST);
+    return r < 0 ? -errno : 0;
 }
 
 static int
-open_folder(const char *path, const struct stat *is, int kind, struct FTW *walk)
+remove_entry(struct removal *removal, int top, const char *name)
 {
-    (void)walk;
-    /* A folder that its owner closed to himself cannot be listed. */
-    if ((kind == FTW_DNR || kind == FTW_D) && (is->st_mode & S_IRWXU) != S_IRWXU)
-        (void)!chmod(path, S_IRWXU);
+    if (unlinkat(top, name, 0) < 0) {
+        if (errno != EISDIR)
+            return -errno;
+        (void)!fchmodat(top, name, S_IRWXU, 0);
+        AUTO_CLOSE int folder =
+            openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int r = folder < 0 ? -errno : each_name(folder, raise_entry, removal);
+        if (r < 0)
+            return r;
+        if (unlinkat(top, name, AT_REMOVEDIR) < 0)
+            return -errno;
+    }
+    removal->done++;
     return 0;
 }
 
-void
+/* Folder by folder at the top: a tree may be deeper than a path can be long. */
+int
 keeper_remove_tree(const char *path)
 {
-    nftw(path, open_folder, TREE_DESCRIPTORS, FTW_PHYS | FTW_MOUNT);
-    nftw(path, remove_entry, TREE_DESCRIPTORS, FTW_PHYS | FTW_MOUNT | FTW_DEPTH);
+    (void)!chmod(path, S_IRWXU);
+    AUTO_CLOSE int top = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (top < 0)
+        return errno == ENOENT ? 0 : -errno;
+    struct removal removal = {.top = top};
+    int r;
+    do {
+        removal.done = 0;
+        r = each_name(top, remove_entry, &removal);
+    } while (r == 0 && removal.done > 0);
+    if (r < 0)
+        return r;
+    return rmdir(path) < 0 ? -errno : 0;
 }
 
 static NORETURN void
@@ -69,7 +125,7 @@ keep(struct cgroup *cgroup, const char *scratch_dir, int lifeline)
         _exit(EXIT_SUCCESS);
     (void)cgroup_remove(cgroup);
     if (scratch_dir[0] != '\0')
-        keeper_remove_tree(scratch_dir);
+        (void)!keeper_remove_tree(scratch_dir);
     _exit(EXIT_SUCCESS);
 }
 

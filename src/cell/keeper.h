@@ -20,5 +20,5 @@ int keeper_start(const struct cgroup *cgroup, const char *scratch_dir, struct ke
                  struct err *err) MUST_USE;
 /* All is removed already: the keeper goes without touching anything. */
 void keeper_done(struct keeper *keeper);
-/* Removes a folder and everything in it, never following a link. */
-void keeper_remove_tree(const char *path);
+/* Removes a folder and everything in it, never following a link; 0 when it is gone. */
+int keeper_remove_tree(const char *path) MUST_USE;

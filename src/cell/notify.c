@@ -64,5 +64,11 @@ cell_notified(evutil_socket_t fd, short what, void *context)
         cell_end(cell, CAUSE_CALL);
         return;
     }
-    (void)ioctl(fd, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+    /* Unanswered, the caller would wait for ever; ENOENT: it has died meanwhile. */
+    int r;
+    do
+        r = ioctl(fd, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+    while (r < 0 && errno == EINTR);
+    if (r < 0 && errno != ENOENT)
+        cell_fail(cell, -errno, "answer a refused system call");
 }

@@ -78,9 +78,7 @@ read_some(struct output *output, int rounds)
             return false;
         int r = n < 0 ? -errno : keep(output, (struct span){bytes, (size_t)n});
         if (r < 0) { /* the code must not be told that its reader is gone: it is ours */
-            err_set(&output->cell->failure, r, "keep the cell's output: %s",
-                    strerrordesc_np(-r));
-            cell_end(output->cell, CAUSE_ABANDON);
+            cell_fail(output->cell, r, "keep the cell's output");
             return false;
         }
     }
@@ -147,8 +145,12 @@ cell_feed_stdin(evutil_socket_t fd, short what, void *context)
             continue;
         if (n < 0 && errno == EAGAIN)
             return;
-        if (n < 0)
-            break; /* EPIPE: the program reads no more */
+        if (n < 0 && errno == EPIPE)
+            break; /* the program reads no more */
+        if (n < 0) {
+            cell_fail(cell, -errno, "write the cell's stdin");
+            break;
+        }
         cell->stdin_done += (size_t)n;
     }
     if (cell->on_stdin)

@@ -56,8 +56,8 @@ note_failure(struct cell *cell, const struct err *err)
         cell->failure = *err;
 }
 
-static void
-give_up(struct cell *cell, int code, const char *what)
+void
+cell_fail(struct cell *cell, int code, const char *what)
 {
     struct err err;
     err_set(&err, code, "%s: %s", what, strerrordesc_np(-code));
@@ -88,7 +88,7 @@ schedule_tick(struct cell *cell, uint64_t cpu_us)
     wait_us = wait_us > most_us ? most_us : wait_us;
     struct timeval wait = time_of(wait_us);
     if (event_add(cell->on_tick, &wait) < 0)
-        give_up(cell, -ENOMEM, "watch the cell's CPU time");
+        cell_fail(cell, -ENOMEM, "watch the cell's CPU time");
 }
 
 static void
@@ -133,7 +133,7 @@ watch(struct cell *cell, int fd, short what, event_callback_fn callback,
         event = NULL;
     }
     if (!event)
-        give_up(cell, -ENOMEM, "watch the cell");
+        cell_fail(cell, -ENOMEM, "watch the cell");
     return event;
 }
 
@@ -156,7 +156,7 @@ hear_guest(struct cell *cell)
         return;
     forget(&cell->on_guest);
     if (n < 0)
-        give_up(cell, (int)n, "hear from the guest");
+        cell_fail(cell, (int)n, "hear from the guest");
     if (n != (ssize_t)sizeof(ready) || ready.magic != GUEST_MAGIC)
         return; /* it died on the way: init reports how */
     if (ready.err.code != 0) {
@@ -169,7 +169,7 @@ hear_guest(struct cell *cell)
     cell->started_us = cell->ended_us > 0 ? cell->ended_us : clock_now_us();
     cell->notify = fds[0];
     if (cell->notify < 0) { /* the message came, its descriptor found no room */
-        give_up(cell, -EMFILE, "listen to the cell's system calls");
+        cell_fail(cell, -EMFILE, "listen to the cell's system calls");
         return;
     }
     cell->on_notify = watch(cell, cell->notify, EV_READ | EV_PERSIST, cell_notified, 0);
@@ -179,7 +179,7 @@ hear_guest(struct cell *cell)
     if (cell->on_tick)
         schedule_tick(cell, 0);
     else
-        give_up(cell, -ENOMEM, "watch the cell's CPU time");
+        cell_fail(cell, -ENOMEM, "watch the cell's CPU time");
 }
 
 static void
@@ -204,7 +204,7 @@ take_message(struct cell *cell, struct init_message *message, int *fds)
         cell->tmp_fd = fd_take(&fds[0]);
         cell->proc_fd = fd_take(&fds[1]);
         if (cell->tmp_fd < 0 || (cell->proc_fd < 0 && has_proc(cell)))
-            give_up(cell, -EMFILE, "take the cell's /tmp over");
+            cell_fail(cell, -EMFILE, "take the cell's /tmp over");
         break;
     case INIT_FAILED:
         message->err.text[sizeof(message->err.text) - 1] = '\0';
@@ -308,8 +308,8 @@ release(struct cell *cell)
         munmap(cell->claims, sizeof(*cell->claims));
     cell->claims = NULL;
     bool clean = cgroup_remove(&cell->cgroup) == 0;
-    if (cell->scratch_dir[0] != '\0')
-        keeper_remove_tree(cell->scratch_dir);
+    if (cell->scratch_dir[0] != '\0' && keeper_remove_tree(cell->scratch_dir) < 0)
+        clean = false;
     if (clean)
         keeper_done(&cell->keeper);
     else
