@@ -3,8 +3,10 @@
 
 #include "door/completion.h"
 #include "door/doctor_command.h"
+#include "door/incidents_command.h"
 #include "door/policy_command.h"
 #include "door/run_command.h"
+#include "door/runs_command.h"
 
 /* clang-format off */
 const struct command command_table[] = {
@@ -14,6 +16,14 @@ const struct command command_table[] = {
      "Say what this host offers, layer by layer, and what mends what is missing.", "--json --help"},
     {"policy", policy_command,
      "List, show and check policies; print their JSON Schema.", "list show check schema --help"},
+    {"incidents", incidents_command,
+     "Show what was refused, and check the ledger that holds it.",
+     "list show verify export import --since --rule --status --session --layer --run --limit "
+     "--format --head --ledger --help"},
+    {"runs", runs_command,
+     "Show what was run.",
+     "list show verify export import --since --rule --status --session --layer --run --limit "
+     "--format --head --ledger --help"},
     {"completion", completion_command,
      "Print the completion script of a shell.", "bash zsh fish --help"},
 };
