@@ -10,6 +10,11 @@
  * ended. sys.argv is ['-c', FILE NAME, FOLDER, ARGUMENTS…] as boot.h left it. */
 NORETURN void program_run(struct claims *claims, uint32_t flags);
 
+/* Validates the source (bytes) of the file at path, tells the supervisor, and waits for its
+ * go. The code object (new), or NULL without an exception: then the caller compiles, and
+ * has the warnings or the error that this brings. */
+PyObject *validate(PyObject *source, const char *path);
+
 /* Where nothing may be executed: see programs.c. */
 void programs_stand_in(void);
 /* True when the arguments start a program that libraries only ask for facts. */

@@ -329,6 +329,18 @@ end_with_exception(const struct program *program)
     abort(); /* Py_Exit does not return; its prototype does not say so */
 }
 
+/* Before the audit hook and anything else of ours stands: validation executes nothing. */
+static PyObject *
+validated_code(const struct program *program, uint32_t flags)
+{
+    if (!(flags & GUEST_CHECK))
+        return NULL;
+    PyObject *source = must(read_source(program));
+    PyObject *code = validate(source, program->path);
+    Py_DECREF(source);
+    return code;
+}
+
 void
 program_run(struct claims *claims, uint32_t flags)
 {
@@ -339,10 +351,12 @@ program_run(struct claims *claims, uint32_t flags)
     rebind_threading();
     set_arguments(&program);
     PyObject *globals = fresh_main(&program);
+    PyObject *code = validated_code(&program, flags);
     if (flags & GUEST_NO_PROGRAMS)
         programs_stand_in();
     program.security_error = must(audit_start(claims, flags, program.path));
-    PyObject *code = compile_source(&program);
+    if (!code)
+        code = compile_source(&program);
     PyObject *result = code ? PyEval_EvalCode(code, globals, globals) : NULL;
     Py_XDECREF(code);
     if (!result)

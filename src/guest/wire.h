@@ -1,10 +1,16 @@
 /*
- * What the supervisor and the guest say to each other: two messages over a SOCK_SEQPACKET
- * pair, and one shared page range for claims. Plain data of one build: both ends come from
- * it, and the version says so.
+ * What the supervisor and the guest say to each other: messages over a SOCK_SEQPACKET pair,
+ * and one shared page range for claims. Plain data of one build: both ends come from it, and
+ * the version says so.
  *
  *   supervisor -> guest   struct guest_setup + the claims memory (SCM_RIGHTS)
  *   guest -> supervisor   struct guest_ready + the seccomp listener (SCM_RIGHTS)
+ *
+ * and where the policy asks for validation (GUEST_CHECK)
+ *
+ *   supervisor -> guest   struct guest_check, right after the setup, cut to what is used
+ *   guest -> supervisor   struct guest_finding, any number; struct guest_checked, once
+ *   supervisor -> guest   one byte: go; or the end of the cell
  *
  * After that no descriptor above 2 is open in the interpreter: what the guest has to say at
  * the end (which exception it was) it writes into the claims memory, which the supervisor
@@ -16,13 +22,15 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "check/finding.h"
 #include "jail/jail.h"
 
 enum {
     GUEST_FD = 3,          /* the socket, in the interpreter */
     GUEST_LANDLOCK_FD = 4, /* the ruleset that seal.landlock_fd names */
     GUEST_MAGIC = 0x61647974,
-    GUEST_VERSION = 1,
+    GUEST_VERSION = 2,
+    GUEST_WORDS_BYTES = 48 * 1024, /* a policy's names and paths, whatever it lists */
     CLAIM_ACTS_MAX = 32,
     CLAIM_NAME_BYTES = 128,
     CLAIM_VALUE_BYTES = 1024,
@@ -34,6 +42,7 @@ enum guest_flag {
     GUEST_NO_PROGRAMS = 1 << 0,
     GUEST_NO_FORK = 1 << 1,
     GUEST_NO_NETWORK = 1 << 2,
+    GUEST_CHECK = 1 << 3, /* validate, and wait for the go */
 };
 
 struct guest_setup {
@@ -46,6 +55,33 @@ struct guest_setup {
 struct guest_ready {
     uint32_t magic;
     struct err err; /* code 0: sealed, the code runs from now on */
+};
+
+struct guest_check {
+    uint32_t magic;
+    uint32_t rules_off; /* bit by enum check_rule_id: nobody wants to hear of these */
+    uint64_t memory_bytes;
+    uint32_t imports_n,
+        reads_n;      /* words: first the denied modules, then readable folders */
+    uint32_t words_n; /* bytes of words, each ended by a NUL */
+    char words[GUEST_WORDS_BYTES];
+};
+
+enum guest_columns { COLUMNS_ARE_BYTES, COLUMNS_ARE_CHARACTERS };
+
+/* Bounded and checked like any claim: the parser has met hostile text by then. */
+struct guest_finding {
+    uint32_t magic;
+    uint32_t rule; /* enum check_rule_id; CHECK_RULES: this is a struct guest_checked */
+    uint32_t columns; /* enum guest_columns: from 0 in UTF-8, or from 1 */
+    int32_t line, column, end_line, end_column;
+    char text[FINDING_TEXT_BYTES];
+};
+
+struct guest_checked {
+    uint32_t magic;
+    uint32_t rule;              /* CHECK_RULES */
+    uint32_t more[CHECK_RULES]; /* found, but not sent */
 };
 
 enum claim_kind { CLAIM_NONE, CLAIM_EXCEPTION, CLAIM_EXIT };
