@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/process.h"
 #include "guest/wire.h"
 #include "kernel/kernel.h"
 
@@ -31,7 +32,6 @@ enum {
     REPORT_FD = 5, /* after GUEST_FD and GUEST_LANDLOCK_FD */
     CHILDREN_FD,   /* landlock isolation: /proc/self/task/…/children */
     FIRST_FREE_FD,
-    HIGH_FD = 64, /* descriptors wait here while the low numbers are filled */
     CHILDREN_BYTES = 16 * 1024,
     KILL_ROUNDS = 20000,
 };
@@ -56,47 +56,20 @@ fail(const struct err *err)
     fail_on(REPORT_FD, err);
 }
 
-/* Everything above the standard streams, the guest's socket and ours is the
- * supervisor's. *socket is where a failure can be told at that moment. */
+/* Everything above the standard streams, the guest's socket and ours is the supervisor's. */
 static int
 keep_descriptors(const struct init_task *task, int *socket, struct err *err)
 {
-    const struct {
-        int fd, number;
-    } kept[] = {{task->report, REPORT_FD},
-                {task->stdio[0], 0},
-                {task->stdio[1], 1},
-                {task->stdio[2], 2},
-                {task->guest, GUEST_FD}};
-    enum { KEPT = sizeof(kept) / sizeof(*kept) };
-    int high[KEPT];
-    for (size_t i = 0; i < KEPT; i++) {
-        high[i] = fcntl(kept[i].fd, F_DUPFD_CLOEXEC, HIGH_FD);
-        if (high[i] < 0)
-            return err_sys(err, "keep a descriptor for the cell");
-        *socket = high[0];
-    }
-    for (size_t i = 0; i < KEPT; i++)
-        if (dup2(high[i], kept[i].number) < 0)
-            return err_sys(err, "place a descriptor for the cell");
-    *socket = REPORT_FD;
-    close(GUEST_LANDLOCK_FD); /* whatever the supervisor had there */
-    if (close_range(REPORT_FD + 1, ~0U, 0) < 0)
-        return err_sys(err, "close the supervisor's descriptors");
-    if (fcntl(REPORT_FD, F_SETFD, FD_CLOEXEC) < 0)
+    const struct process_fd kept[] = {{task->report, REPORT_FD},
+                                      {task->stdio[0], 0},
+                                      {task->stdio[1], 1},
+                                      {task->stdio[2], 2},
+                                      {task->guest, GUEST_FD}};
+    int r =
+        process_keep_fds(kept, sizeof(kept) / sizeof(*kept), REPORT_FD + 1, socket, err);
+    if (r == 0 && fcntl(REPORT_FD, F_SETFD, FD_CLOEXEC) < 0)
         return err_sys(err, "keep init's socket from the interpreter");
-    return 0;
-}
-
-static void
-reset_signals(void)
-{
-    struct sigaction action = {.sa_handler = SIG_DFL};
-    for (int number = 1; number < NSIG; number++)
-        sigaction(number, &action, NULL);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    return r;
 }
 
 /* One byte: the supervisor has written the identity maps. */
@@ -134,22 +107,6 @@ write_file(const char *name, struct span data, struct err *err)
     if (r < 0)
         return err_set(err, r, "write %s (%zu bytes) into the cell's /tmp: %s", name,
                        data.n, strerrordesc_np(-r));
-    return 0;
-}
-
-/* Where matplotlib looks for its list of fonts. Without a mount namespace the cell's user
- * may not be able to read the host's file: then matplotlib builds its own. */
-static int
-link_fonts(const struct jail_plan *plan, struct err *err)
-{
-    const char *list = plan->image->font_list;
-    char path[IMAGE_PATH_BYTES + 32];
-    if (list[0] == '\0' || plan->policy->isolation != ISOLATION_NAMESPACES)
-        return 0;
-    snprintf(path, sizeof(path), ".cache/matplotlib/%s", strrchr(list, '/') + 1);
-    if (mkdir(".cache", 0755) < 0 || mkdir(".cache/matplotlib", 0755) < 0 ||
-        symlink(jail_font_list, path) < 0)
-        return err_sys(err, "place matplotlib's list of fonts");
     return 0;
 }
 
@@ -313,7 +270,7 @@ init_main(const struct init_task *task)
     bool namespaces = task->plan->policy->isolation == ISOLATION_NAMESPACES;
     int no_listener;
 
-    reset_signals();
+    process_reset_signals();
     int joined = cgroup_join(task->joins, &err);
     struct err lost;
     int socket = task->report;
@@ -324,8 +281,7 @@ init_main(const struct init_task *task)
     wait_for_go();
     if (!namespaces && open_children_list(&err) < 0)
         fail(&err);
-    if (jail_enter(task->plan, &entered, &err) < 0 || place_files(task->job, &err) < 0 ||
-        link_fonts(task->plan, &err) < 0)
+    if (jail_enter(task->plan, &entered, &err) < 0 || place_files(task->job, &err) < 0)
         fail(&err);
     hand_over(&entered);
 

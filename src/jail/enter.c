@@ -57,7 +57,7 @@ become(uid_t id, bool drop_groups, struct err *err)
 static int
 enter_identity_inside(struct enter_run *run, struct err *err)
 {
-    return become(JAIL_UID, run->plan->as_root, err);
+    return become(run->plan->uid_inside, run->plan->as_root, err);
 }
 
 static int
@@ -74,12 +74,14 @@ enter_identity_outside(struct enter_run *run, struct err *err)
 static int
 enter_death(struct enter_run *run, struct err *err)
 {
-    /* In a pid namespace init's death is the cell's. Without one, init must live on to
-     * end the cell's processes itself: the lifeline of cell/init.c serves there. */
-    if (run->plan->policy->isolation == ISOLATION_NAMESPACES &&
-        prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+    /* In a pid namespace init's death is the cell's. Without one, init must live on to end
+     * the cell's processes itself: the lifeline of cell/init.c serves there. */
+    if (run->plan->kind != JAIL_LANDLOCK && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         return err_sys(err, "ask to die with the supervisor");
-    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+    /* A factory writes its children's identity maps, and an init is joined by its descriptor:
+     * both need a process that others may look at. init.c closes it before user code comes. */
+    bool open = run->plan->kind == JAIL_FACTORY || run->plan->kind == JAIL_CELL;
+    if (prctl(PR_SET_DUMPABLE, open ? 1 : 0, 0, 0, 0) < 0)
         return err_sys(err, "close init's memory to others");
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
         return err_sys(err, "become the parent of orphans");
@@ -137,45 +139,58 @@ enter_home(struct enter_run *run, struct err *err)
     return 0;
 }
 
-#define NS       (1U << ISOLATION_NAMESPACES)
-#define LANDLOCK (1U << ISOLATION_LANDLOCK)
+static int
+enter_top(struct enter_run *run, struct err *err)
+{
+    (void)run;
+    return chdir("/") < 0 ? err_sys(err, "enter the root") : 0;
+}
+
+#define NS       (1U << JAIL_NAMESPACES)
+#define LANDLOCK (1U << JAIL_LANDLOCK)
+#define FACTORY  (1U << JAIL_FACTORY)
+#define CELL     (1U << JAIL_CELL)
 
 /* clang-format off */
 const struct enter_step jail_enter_steps[] = {
     {"session",     "before anything can read from or be stopped by a terminal",
-     NS | LANDLOCK, enter_session},
+     NS | LANDLOCK | FACTORY | CELL, enter_session},
     {"propagation", "before the first mount: none may travel to the host",
-     NS,            enter_propagation},
+     NS | FACTORY | CELL, enter_propagation},
     {"sources",     "while paths are still the host's and are looked up as who started us",
-     NS,            mounts_sources},
+     NS | FACTORY, mounts_sources},
     {"identity",    "before the first inode is made: a tmpfs takes only mapped owners",
-     NS,            enter_identity_inside},
+     NS | FACTORY | CELL, enter_identity_inside},
     {"user",        "the private folder must be the cell's before it is entered",
-     LANDLOCK,      enter_identity_outside},
+     LANDLOCK, enter_identity_outside},
     {"death",       "after the identity: a change of user clears the parent-death signal",
-     NS | LANDLOCK, enter_death},
+     NS | LANDLOCK | FACTORY | CELL, enter_death},
     {"hostname",    "needs CAP_SYS_ADMIN in the new user namespace, which ends with the seal",
-     NS,            enter_hostname},
+     NS | FACTORY, enter_hostname},
     {"cgroup",      "after init has joined the cell's groups: they become its root",
-     NS,            enter_cgroup},
+     NS | CELL, enter_cgroup},
     {"loopback",    "needs CAP_NET_ADMIN in the new network namespace",
-     NS,            enter_loopback},
+     NS | CELL, enter_loopback},
     {"root",        "the empty tree that all of the following fill",
-     NS,            mounts_root},
+     NS | FACTORY, mounts_root},
     {"files",       "folders that the next mounts stand on",
-     NS,            mounts_files},
+     NS | FACTORY, mounts_files},
+    {"top",         "a cell of a factory has its tree already: paths count from its root",
+     CELL, enter_top},
     {"scratch",     "before the image: a virtual environment may live in the host's /tmp",
-     NS,            mounts_scratch},
+     NS | FACTORY | CELL, mounts_scratch},
     {"place",       "the interpreter's files, over ours: what the image has is what is seen",
-     NS,            mounts_place},
+     NS | FACTORY, mounts_place},
     {"proc",        "before the host's /proc is out of sight: the kernel wants to see one",
-     NS,            mounts_proc},
+     NS | FACTORY | CELL, mounts_proc},
     {"pivot",       "after the last mount: from here on the host's tree does not exist",
-     NS,            mounts_pivot},
+     NS | FACTORY, mounts_pivot},
     {"landlock",    "rules are made from the final paths; restricting comes in the seal",
-     NS | LANDLOCK, enter_landlock},
-    {"home",        "last: the working directory of the code",
-     NS | LANDLOCK, enter_home},
+     NS | LANDLOCK | CELL, enter_landlock},
+    {"home",        "the working directory of the code",
+     NS | LANDLOCK | FACTORY | CELL, enter_home},
+    {"fonts",       "last: files in the home",
+     NS | FACTORY | CELL, mounts_fonts},
 };
 /* clang-format on */
 const size_t jail_enter_steps_n = sizeof(jail_enter_steps) / sizeof(*jail_enter_steps);
@@ -185,9 +200,9 @@ jail_enter(const struct jail_plan *plan, struct jail_entered *ret, struct err *e
 {
     *ret = (struct jail_entered){-1, -1, -1};
     struct enter_run run = {.plan = plan, .entered = ret, .root_fd = -1};
-    unsigned isolation = 1U << plan->policy->isolation;
+    unsigned kind = 1U << plan->kind;
     for (size_t i = 0; i < jail_enter_steps_n; i++) {
-        if (!(jail_enter_steps[i].isolations & isolation))
+        if (!(jail_enter_steps[i].kinds & kind))
             continue;
         int r = jail_enter_steps[i].run(&run, err);
         if (r < 0)

@@ -61,9 +61,15 @@ extern const size_t jail_seal_steps_n;
 /* Runs every step in order; the first failure ends it, and the process must then die. */
 int jail_seal(const struct seal *seal, int *ret_notify_fd, struct err *err) MUST_USE;
 
+/* What is entered. A factory is a jail that makes more of them: it keeps its capabilities in
+ * its own user namespace and never sees user code; its cells share its tree. */
+enum jail_kind { JAIL_NAMESPACES, JAIL_LANDLOCK, JAIL_FACTORY, JAIL_CELL };
+
 /* What one cell is made of, built by the supervisor before the fork and read-only after
  * it. */
 struct jail_plan {
+    enum jail_kind kind;
+    uid_t uid_inside; /* and gid: JAIL_UID, or 0 in a factory */
     const struct policy *policy;       /* borrowed */
     const struct image *image;         /* borrowed */
     char guest_file[JAIL_PATH_BYTES];  /* on the host: the guest extension */
@@ -123,7 +129,7 @@ struct enter_run {
 struct enter_step {
     const char *name;
     const char *why;
-    unsigned isolations; /* bit (1 << enum policy_isolation): where it applies */
+    unsigned kinds; /* bits (1 << enum jail_kind): where it applies */
     int (*run)(struct enter_run *run, struct err *err);
 };
 extern const struct enter_step jail_enter_steps[];
@@ -146,6 +152,7 @@ int mounts_place(struct enter_run *run, struct err *err) MUST_USE;
 int mounts_files(struct enter_run *run, struct err *err) MUST_USE;
 int mounts_scratch(struct enter_run *run, struct err *err) MUST_USE;
 int mounts_proc(struct enter_run *run, struct err *err) MUST_USE;
+int mounts_fonts(struct enter_run *run, struct err *err) MUST_USE;
 int mounts_pivot(struct enter_run *run, struct err *err) MUST_USE;
 
 /* --- landlock.c --- */

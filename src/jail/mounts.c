@@ -284,6 +284,21 @@ mounts_proc(struct enter_run *run, struct err *err)
     return 0;
 }
 
+/* Where matplotlib looks for its list of fonts, in the working directory: the cell's home. */
+int
+mounts_fonts(struct enter_run *run, struct err *err)
+{
+    const char *list = run->plan->image->font_list;
+    char path[IMAGE_PATH_BYTES + 32];
+    if (list[0] == '\0')
+        return 0;
+    snprintf(path, sizeof(path), ".cache/matplotlib/%s", strrchr(list, '/') + 1);
+    if (mkdir(".cache", 0755) < 0 || mkdir(".cache/matplotlib", 0755) < 0 ||
+        symlink(jail_font_list, path) < 0)
+        return err_sys(err, "place matplotlib's list of fonts");
+    return 0;
+}
+
 int
 mounts_pivot(struct enter_run *run, struct err *err)
 {

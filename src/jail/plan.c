@@ -100,6 +100,9 @@ jail_plan_build(const struct policy *policy, const struct image *image,
     struct jail_plan *plan = ret;
     memset(plan, 0, sizeof(*plan));
     plan->policy = policy;
+    plan->kind =
+        policy->isolation == ISOLATION_LANDLOCK ? JAIL_LANDLOCK : JAIL_NAMESPACES;
+    plan->uid_inside = JAIL_UID;
     plan->image = image;
     plan->as_root = geteuid() == 0;
     plan->seal.landlock_fd = plan->init_seal.landlock_fd = -1;
