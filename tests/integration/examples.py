@@ -45,7 +45,7 @@ def commands(path):
 
 def run(command, build, folder):
     environment = {"PATH": build + ":/usr/bin:/bin", "LANG": "C.UTF-8", "TMPDIR": folder,
-                   "HOME": os.environ.get("HOME", folder)}
+                   "HOME": folder, "XDG_STATE_HOME": folder + "/state"}
     done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, timeout=LIMIT_S)
