@@ -201,7 +201,7 @@ def completion_works_in_bash():
     if not shutil.which("bash"):
         raise Skip("no bash")
     script = adyton("completion", "bash").stdout.decode()
-    for words, wanted in [("adyton ru", "run"), ("adyton run --timeo", "--timeout"),
+    for words, wanted in [("adyton doc", "doctor"), ("adyton run --timeo", "--timeout"),
                           ("adyton run --isolation land", "landlock")]:
         ask = "\nCOMP_WORDS=(%s); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _adyton; echo ${COMPREPLY[@]}"
         done = subprocess.run(["bash", "-c", script + ask % words], capture_output=True)
