@@ -1,7 +1,6 @@
 /*
  * The program `adyton`: finds the command, runs it, ends with its status. It knows no
- * option but
- * --help and --version.
+ * option but --help and --version.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include "door/help.h"
 #include "door/nearest.h"
 #include "door/terminal.h"
+#include "prog/last_words.h"
 
 enum { EXIT_WRONG_USE = 2, EXIT_OUR_FAULT = 125, NAME_BYTES_SHOWN = 256 };
 
@@ -74,8 +74,11 @@ unknown_command(const char *name)
 int
 main(int argc, char **argv)
 {
-    if (hold_standard_streams() < 0)
+    last_words_install();
+    if (hold_standard_streams() < 0) {
+        fputs("adyton: cannot open /dev/null in place of a closed stream\n", stderr);
         return EXIT_OUR_FAULT;
+    }
     const char *name = argc > 1 ? argv[1] : "";
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 ||
         strcmp(name, "help") == 0) {
