@@ -28,7 +28,8 @@ struct cell_request {
     const struct job *job;
     const struct image *image;
     const char *guest_file; /* the guest extension on the host */
-    int collect_dir;        /* where collected files go, or -1 */
+    bool validate_only; /* look at the code, whatever the policy's mode; never run it */
+    int collect_dir;    /* where collected files go, or -1 */
     void (*on_output)(void *context, int stream, struct span bytes); /* may be NULL */
     /* The cell is dead and nothing of it is left; outcome is filled but for its id. */
     void (*on_end)(void *context);

@@ -9,6 +9,7 @@
 
 #include "cell/cell.h"
 #include "cell/keeper.h"
+#include "check/source.h"
 #include "guest/wire.h"
 #include "jail/cgroup.h"
 #include "jail/jail.h"
@@ -30,6 +31,9 @@ enum cause {
     CAUSE_CALL,    /* an attack-only system call */
     CAUSE_START,   /* it did not come up in time */
     CAUSE_ABANDON, /* nobody wants it any more */
+    CAUSE_CHECK_TIME,
+    CAUSE_REJECTED, /* by validation */
+    CAUSE_ACCEPTED, /* by validation, and nothing more was asked */
 };
 
 struct output {
@@ -58,7 +62,11 @@ struct cell {
     struct event *on_init, *on_report, *on_guest, *on_notify, *on_oom, *on_stdin,
         *on_wall, *on_tick;
 
-    bool sealed;   /* the guest has said so: from then on user code runs */
+    struct check_settings check;
+    struct source source; /* the job's code, with its lines */
+
+    bool sealed;   /* the guest has said so */
+    bool going;    /* validated, where the policy asks for it: user code runs */
     bool exited;   /* the program has ended: wait_status is its */
     bool finished; /* on_end was called */
     int wait_status;
@@ -85,6 +93,19 @@ int cell_spawn(struct cell *cell, struct err *err) MUST_USE;
 void cell_end(struct cell *cell, enum cause cause);
 /* Ends it for a fault of ours: what, and why as an errno. The first one is told. */
 void cell_fail(struct cell *cell, int code, const char *what);
+
+/* The code may run: its clock starts. */
+void cell_go(struct cell *cell);
+
+/* --- validation.c --- */
+bool validation_is_on(const struct cell *cell);
+uint64_t validation_limit_ms(const struct cell *cell);
+int validation_send(struct cell *cell, struct err *err) MUST_USE;
+/* Takes what the guest has sent by now; the last of it brings the verdict. */
+void validation_hear(struct cell *cell);
+/* Fills the outcome of a cell that was not let go. */
+void validation_reject(struct cell *cell);
+void validation_died(struct cell *cell, bool out_of_memory);
 
 /* --- output.c --- */
 int output_start(struct cell *cell, struct output *output, int number, int fd,

@@ -130,6 +130,22 @@ ended_by_filter(const struct facts *facts)
     return true;
 }
 
+/* Validation's verdicts, and a cell that died under it: none of the code has run. */
+static bool
+judged(const struct facts *facts)
+{
+    struct cell *cell = facts->cell;
+    if (cell->going || cell->cause == CAUSE_ABANDON)
+        return false;
+    if (cell->cause == CAUSE_REJECTED)
+        validation_reject(cell);
+    else if (cell->cause == CAUSE_ACCEPTED)
+        facts->outcome->status = STATUS_OK;
+    else
+        validation_died(cell, cell->cause == CAUSE_MEMORY || facts->usage.oom_kills > 0);
+    return true;
+}
+
 static bool
 out_of_memory(const struct facts *facts)
 {
@@ -287,6 +303,7 @@ static bool (*const rules[])(const struct facts *) = {
     failed_before_code, /* ours: nothing of the user's has run */
     ended_for_call,     /* what we ended, and why */
     ended_by_filter,
+    judged, /* before limits: none of them is the program's */
     out_of_memory, /* before time: a cell in its death throes may meet both */
     out_of_time,
     too_much_output,
@@ -309,7 +326,7 @@ carry_usage(const struct facts *facts)
     const struct cgroup_usage *usage = &facts->usage;
     struct outcome *outcome = facts->outcome;
     bool counted = cell->cgroup.version != 0;
-    if (cell->sealed)
+    if (cell->going)
         outcome->wall_us = cell->ended_us - cell->started_us;
     outcome->cpu_us = counted && usage->cpu_us > 0 ? usage->cpu_us : cell->meter_cpu_us;
     outcome->peak_memory_bytes = counted && usage->memory_peak_bytes > 0

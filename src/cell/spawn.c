@@ -238,9 +238,13 @@ send_setup(struct cell *cell, struct err *err)
     setup->magic = GUEST_MAGIC;
     setup->version = GUEST_VERSION;
     setup->flags = guest_flags(cell->request.policy);
+    if (validation_is_on(cell))
+        setup->flags |= GUEST_CHECK;
     setup->seal = cell->plan->seal;
     r = fd_send(cell->guest, setup, sizeof(*setup), &cell->claims_fd, 1);
     free(setup);
+    if (r == 0)
+        return validation_send(cell, err);
     /* EPIPE: it has died already, and init's report will say of what. */
     return r < 0 && r != -EPIPE
                ? err_set(err, r, "send the setup: %s", strerrordesc_np(-r))

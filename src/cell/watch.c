@@ -71,7 +71,9 @@ on_wall(evutil_socket_t fd, short what, void *context)
     (void)fd;
     (void)what;
     struct cell *cell = context;
-    cell_end(cell, cell->sealed ? CAUSE_WALL : CAUSE_START);
+    cell_end(cell, cell->going    ? CAUSE_WALL
+                   : cell->sealed ? CAUSE_CHECK_TIME
+                                  : CAUSE_START);
 }
 
 /* CPU time cannot grow faster than all cores together: the next look can wait that
@@ -145,7 +147,28 @@ forget(struct event **event)
     *event = NULL;
 }
 
-/* The guest has sealed itself: from now on user code runs, and its clock starts. */
+void
+cell_go(struct cell *cell)
+{
+    forget(&cell->on_guest);
+    cell->going = true;
+    /* Heard late, it may have ended already. */
+    cell->started_us = cell->ended_us > 0 ? cell->ended_us : clock_now_us();
+    struct timeval wall = time_of(cell->request.policy->wall_ms * MS_US);
+    event_add(cell->on_wall, &wall);
+    cell->on_tick = event_new(cell->base, -1, 0, on_tick, cell);
+    if (cell->on_tick)
+        schedule_tick(cell, 0);
+    else
+        cell_fail(cell, -ENOMEM, "watch the cell's CPU time");
+    if (!validation_is_on(cell))
+        return;
+    int r = fd_send(cell->guest, "g", 1, NULL, 0);
+    if (r < 0 && r != -EPIPE) /* EPIPE: it has died, and init reports how */
+        cell_fail(cell, r, "let the cell go");
+}
+
+/* The guest has sealed itself: it may go, or validates first. */
 static void
 hear_guest(struct cell *cell)
 {
@@ -154,32 +177,31 @@ hear_guest(struct cell *cell)
     ssize_t n = fd_receive(cell->guest, &ready, sizeof(ready), fds, 1);
     if (n == -EAGAIN)
         return;
-    forget(&cell->on_guest);
+    if (n != (ssize_t)sizeof(ready) || !validation_is_on(cell))
+        forget(&cell->on_guest);
     if (n < 0)
         cell_fail(cell, (int)n, "hear from the guest");
     if (n != (ssize_t)sizeof(ready) || ready.magic != GUEST_MAGIC)
         return; /* it died on the way: init reports how */
     if (ready.err.code != 0) {
         ready.err.text[sizeof(ready.err.text) - 1] = '\0';
+        forget(&cell->on_guest);
         note_failure(cell, &ready.err);
         return;
     }
     cell->sealed = true;
-    /* Heard late, it may have ended already. */
-    cell->started_us = cell->ended_us > 0 ? cell->ended_us : clock_now_us();
     cell->notify = fds[0];
     if (cell->notify < 0) { /* the message came, its descriptor found no room */
         cell_fail(cell, -EMFILE, "listen to the cell's system calls");
         return;
     }
     cell->on_notify = watch(cell, cell->notify, EV_READ | EV_PERSIST, cell_notified, 0);
-    struct timeval wall = time_of(cell->request.policy->wall_ms * MS_US);
-    event_add(cell->on_wall, &wall);
-    cell->on_tick = event_new(cell->base, -1, 0, on_tick, cell);
-    if (cell->on_tick)
-        schedule_tick(cell, 0);
-    else
-        cell_fail(cell, -ENOMEM, "watch the cell's CPU time");
+    if (!validation_is_on(cell)) {
+        cell_go(cell);
+        return;
+    }
+    struct timeval limit = time_of(validation_limit_ms(cell) * MS_US);
+    event_add(cell->on_wall, &limit);
 }
 
 static void
@@ -187,7 +209,11 @@ on_guest(evutil_socket_t fd, short what, void *context)
 {
     (void)fd;
     (void)what;
-    hear_guest(context);
+    struct cell *cell = context;
+    if (cell->sealed)
+        validation_hear(cell);
+    else
+        hear_guest(cell);
 }
 
 static bool
@@ -279,7 +305,7 @@ collect(struct cell *cell)
 {
     static const char *const own_folders[] = {".cache", ".config/matplotlib", NULL};
     const struct cell_request *request = &cell->request;
-    if (!request->job->collect || cell->tmp_fd < 0 || !cell->sealed)
+    if (!request->job->collect || cell->tmp_fd < 0 || !cell->going)
         return;
     struct collect_limits limits = {.files = request->policy->collect_files,
                                     .bytes = request->policy->collect_bytes,
@@ -325,8 +351,10 @@ on_init(evutil_socket_t fd, short what, void *context)
     (void)what;
     struct cell *cell = context;
     /* A supervisor that was held up meets all of a short run at once, in any order. */
-    if (cell->on_guest)
+    if (cell->on_guest && !cell->sealed)
         hear_guest(cell);
+    if (cell->on_guest && cell->sealed)
+        validation_hear(cell);
     while (read_message(cell) > 0)
         continue;
     if (cell->ended_us == 0)
@@ -398,6 +426,8 @@ cell_new(struct event_base *base, const struct cell_request *request,
     cell->base = base;
     cell->outcome = outcome;
     cell->started_us = clock_now_us();
+    source_init(&cell->source, buf_span(&request->job->code));
+    policy_check_settings(request->policy, &cell->check);
     cell->init_pidfd = cell->report = cell->guest = cell->notify = cell->tmp_fd = -1;
     cell->proc_fd = cell->oom_fd = cell->stdin_fd = cell->claims_fd = -1;
     cell->out.fd = cell->err.fd = cell->keeper.lifeline = -1;
@@ -436,6 +466,7 @@ cell_free(struct cell *cell)
     }
     if (!cell->finished)
         release(cell);
+    source_done(&cell->source);
     free(cell->plan);
     free(cell);
 }

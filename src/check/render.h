@@ -24,6 +24,8 @@ int check_render_sarif(const struct checked *files, size_t n, struct buf *out) M
 
 /* The findings as an array: of outcomes too. NULL: no memory. */
 json_t *check_findings_json(const struct findings *findings);
+/* The inverse, of bytes from elsewhere: false when it is no such array. */
+bool check_findings_take(const json_t *list, struct findings *ret) MUST_USE;
 /* The rules as the Markdown table that the manual holds. */
 int check_markdown(struct buf *out) MUST_USE;
 /* A document onto the end of out, indented, with a line end. Takes the reference. */

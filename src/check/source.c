@@ -2,7 +2,7 @@
  * anything. */
 #include "check/source.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -160,13 +160,51 @@ line_length(struct span text, size_t offset, size_t *ret_end)
     return i - offset;
 }
 
+/* Findings of functions' bodies jump about: no line may cost a pass over the text. */
+static bool
+index_lines(struct source *source)
+{
+    size_t lines = 1, end, at = source->bom ? sizeof(bom) - 1 : 0;
+    if (source->starts)
+        return true;
+    for (size_t i = 0; i < source->text.n; i++)
+        lines += source->text.p[i] == '\n' || source->text.p[i] == '\r';
+    source->starts = calloc(lines, sizeof(*source->starts));
+    if (!source->starts)
+        return false;
+    for (size_t i = 0; i < lines; i++) {
+        source->starts[source->starts_n++] = at;
+        at += line_length(source->text, at, &end) + end;
+        if (end == 0)
+            break;
+    }
+    return true;
+}
+
+void
+source_done(struct source *source)
+{
+    free(source->starts);
+    *source = (struct source){0};
+}
+
 bool
 source_line(struct source *source, int line, struct span *ret)
 {
     size_t end;
     if (line < 1)
         return false;
-    if (line < source->line || source->line < 1) {
+    if (line < source->line && index_lines(source)) {
+        if ((size_t)line > source->starts_n)
+            return false;
+        source->line = line;
+        source->offset = source->starts[line - 1];
+    } else if (source->starts && (size_t)line > source->starts_n) {
+        return false;
+    } else if (source->starts) {
+        source->line = line;
+        source->offset = source->starts[line - 1];
+    } else if (line < source->line || source->line < 1) {
         source->line = 1;
         source->offset = 0;
     }

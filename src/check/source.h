@@ -31,9 +31,12 @@ struct source {
      * lines. */
     int line;
     size_t offset;
+    size_t *starts; /* of all lines, made when somebody goes back; owned */
+    size_t starts_n;
 };
 
 void source_init(struct source *source, struct span text);
+void source_done(struct source *source);
 /* The line without its end; false when there is none. */
 bool source_line(struct source *source, int line, struct span *ret);
 /* The place of a byte of the text. */

@@ -129,6 +129,7 @@ outcome_done(struct outcome *outcome)
     buf_done(&outcome->err.head);
     buf_done(&outcome->err.tail);
     buf_done(&outcome->traceback);
+    findings_done(&outcome->findings);
     free(outcome->files);
     outcome->files = NULL;
     outcome->files_n = 0;

@@ -12,6 +12,7 @@
 #include "base/attr.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "check/finding.h"
 
 enum status {
     STATUS_OK,        /* ended by itself with 0 */
@@ -86,6 +87,8 @@ struct outcome {
     char error_value[1024];
     int error_line; /* of the submitted file; 0: unknown */
     struct buf traceback;
+
+    struct findings findings; /* of validation; owned */
 
     struct incident incidents[OUTCOME_INCIDENTS_MAX];
     size_t incidents_n;

@@ -14,6 +14,7 @@
 
 #include "base/fd.h"
 #include "base/utf8.h"
+#include "check/render.h"
 #include "job/outcome.h"
 
 enum {
@@ -308,7 +309,9 @@ put_acts(json_t *doc, const struct outcome *o)
     if (r == 0)
         r = put(doc, "error", json_error_claim(o));
     if (r == 0)
-        r = put(doc, "findings", json_array());
+        r = put(doc, "findings", check_findings_json(&o->findings));
+    if (r == 0 && o->findings.dropped > 0)
+        r = put(doc, "findings_dropped", json_u64(o->findings.dropped));
     if (r == 0)
         r = put(doc, "incidents", json_incidents(o));
     if (r == 0 && o->incidents_dropped > 0)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "check/render.h"
 
 enum {
     STREAM_BYTES_MAX = 1 << 30,
@@ -341,6 +342,18 @@ take_pair(const json_t *value, struct outcome *o)
     return json_is_object(value); /* follows from the rest, or take_stream reads it */
 }
 
+static bool
+take_findings(const json_t *value, struct outcome *o)
+{
+    return check_findings_take(value, &o->findings);
+}
+
+static bool
+take_findings_dropped(const json_t *value, struct outcome *o)
+{
+    return take_u64(value, &o->findings.dropped);
+}
+
 static const struct key {
     const char *name;
     bool (*take)(const json_t *value, struct outcome *outcome);
@@ -364,7 +377,8 @@ static const struct key {
     {"result", take_null, false},
     {"results", take_empty, false},
     {"error", take_error, false},
-    {"findings", take_empty, false},
+    {"findings", take_findings, false},
+    {"findings_dropped", take_findings_dropped, true},
     {"incidents", take_incidents, false},
     {"incidents_dropped", take_incidents_dropped, true},
     {"files", take_files, false},

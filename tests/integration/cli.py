@@ -215,7 +215,8 @@ def exit_statuses():
     for code, args, status in [
         ("print('fine')", (), 0), ("1/0", (), 1), ("import sys; sys.exit(7)", (), 7),
         ("import sys; sys.exit('words')", (), 1), ("import sys; sys.exit(0)", (), 0),
-        ("syntax error", (), 1),
+        ("syntax error", (), 126), ("syntax error", ("--validation", "off"), 1),
+        ("import os; os.system('true')", (), 126),
         ("while True: pass", ("--timeout", "500ms"), 124),
         ("import time; time.sleep(60)", ("--timeout", "500ms"), 124),
         ("while True: pass", ("--cpu-time", "500ms"), 124),
@@ -322,7 +323,7 @@ def files_are_collected(path):
     out = path + "/out"
     code = ("import os; os.mkdir('d'); open('d/a.txt', 'w').write('kept');"
             "os.symlink('/etc/passwd', 'link'); os.mkfifo('pipe')")
-    outcome, done = run_json(code, "--out", out)
+    outcome, done = run_json(code, "--out", out, "--validation", "off")
     same(done.returncode, 0, "the exit status")
     same([f["path"] for f in outcome["files"]], ["d/a.txt"], "the files")
     same(sorted(outcome["files"][0]), ["bytes", "mime", "path", "sha256"], "what is said of one")
