@@ -25,7 +25,7 @@ int fd_set_nonblocking(int fd) MUST_USE;
 int fd_move(int *fd, int number) MUST_USE;
 
 /* One message with at most FD_MESSAGE_MAX descriptors (SCM_RIGHTS). */
-enum { FD_MESSAGE_MAX = 4 };
+enum { FD_MESSAGE_MAX = 16 };
 int fd_send(int socket, const void *bytes, size_t n, const int *fds,
             size_t fds_n) MUST_USE;
 /* Returns bytes read (0 at the end of the stream) or a negative errno; fds beyond what

@@ -76,15 +76,6 @@ struct cell {
     uint64_t meter_peak_bytes, meter_cpu_us, meter_processes; /* without a cgroup */
 };
 
-/* --- command.c: what the interpreter is started with --- */
-struct command_line {
-    char **argv;
-    char **envp; /* both NULL-terminated, owned */
-};
-int command_line_make(const struct cell *cell, struct command_line *ret,
-                      struct err *err) MUST_USE;
-void command_line_done(struct command_line *line);
-
 /* --- spawn.c: from a request to a running init --- */
 int cell_spawn(struct cell *cell, struct err *err) MUST_USE;
 

@@ -19,6 +19,7 @@
 #include "cell/cell_parts.h"
 #include "cell/init.h"
 #include "kernel/kernel.h"
+#include "warm/command.h"
 
 /* The child's ends, gone from the supervisor once the cell runs. */
 struct child_ends {
@@ -251,11 +252,32 @@ send_setup(struct cell *cell, struct err *err)
                : 0;
 }
 
+/* sys.argv of the boot program: the script's name, its folder, its own arguments. */
+static int
+make_command(const struct cell *cell, struct command_line *ret, struct err *err)
+{
+    enum { OWN_WORDS = 2 };
+    const struct job *job = cell->request.job;
+    struct command_spec spec = {.plan = cell->plan,
+                                .entry = "main",
+                                .words_n = OWN_WORDS + job->args_n,
+                                .threads = command_threads(cell->request.policy)};
+    AUTO_FREE const char **words = calloc(spec.words_n, sizeof(*words));
+    if (!words)
+        return err_set(err, -ENOMEM, "no memory for the interpreter's arguments");
+    words[0] = job->name;
+    words[1] = jail_tmp_dir(cell->plan);
+    for (size_t i = 0; i < job->args_n; i++)
+        words[OWN_WORDS + i] = job->args[i];
+    spec.words = words;
+    return command_line_make(&spec, ret, err);
+}
+
 static int
 start_init(struct cell *cell, struct child_ends *child, struct err *err)
 {
     struct command_line line;
-    int r = command_line_make(cell, &line, err);
+    int r = make_command(cell, &line, err);
     if (r < 0)
         return r;
     r = clone_init(cell, child, &line, err);

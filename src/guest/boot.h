@@ -7,9 +7,9 @@
  */
 #pragma once
 
-/* printf format: one %s, the guest extension as the cell sees it. */
+/* printf format: the guest extension as the cell sees it, and the function to call. */
 #define GUEST_BOOT                                                                       \
     "import _imp, _frozen_importlib as f\n"                                              \
     "m = _imp.create_dynamic(f.ModuleSpec('_adyton', None, origin='%s'))\n"              \
     "_imp.exec_dynamic(m)\n"                                                             \
-    "m.main()\n"
+    "m.%s()\n"

@@ -4,11 +4,15 @@
 #include <stdbool.h>
 
 #include "base/attr.h"
+#include "guest/cell.h"
 #include "guest/wire.h"
 
 /* Runs the submitted file as __main__ and ends the process as `python3 FILE` would have
  * ended. sys.argv is ['-c', FILE NAME, FOLDER, ARGUMENTS…] as boot.h left it. */
 NORETURN void program_run(struct claims *claims, uint32_t flags);
+
+/* The loop of a zygote; returns in no process. See zygote.c. */
+NORETURN void zygote_run(void);
 
 /* Validates the source (bytes) of the file at path, tells the supervisor, and waits for its
  * go. The code object (new), or NULL without an exception: then the caller compiles, and

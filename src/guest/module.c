@@ -1,8 +1,8 @@
 /*
  * The guest: a CPython extension (limited API, one build for 3.9 and newer) that is the
- * first thing an interpreter in a cell runs. Its one function, main(), takes the setup
- * from the supervisor, seals the process, and becomes the submitted program; it never
- * returns.
+ * first thing an interpreter in a cell runs. main() takes the setup from the supervisor,
+ * seals the process, and becomes the submitted program; zygote() imports what programs want
+ * and forks processes that do the rest. Neither returns.
  *
  * Must not know: policies, limits, what the supervisor does with claims.
  */
@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -21,85 +20,37 @@
 #include "guest/wire.h"
 #include "jail/jail.h"
 
-/* Told to the supervisor, which says it to people: nobody reads a cell's stderr for
- * this. */
-static NORETURN void
-give_up(const struct err *err)
-{
-    struct guest_ready ready = {.magic = GUEST_MAGIC, .err = *err};
-    (void)!fd_send(GUEST_FD, &ready, sizeof(ready), NULL, 0);
-    _exit(EXIT_FAILURE);
-}
-
-static int
-receive_setup(struct guest_setup *setup, int *ret_claims_fd, struct err *err)
-{
-    int fds[1];
-    ssize_t got = fd_receive(GUEST_FD, setup, sizeof(*setup), fds, 1);
-    if (got < 0)
-        return err_set(err, (int)got, "receive the setup: %s",
-                       strerrordesc_np((int)-got));
-    bool whole = got == (ssize_t)sizeof(*setup) && setup->magic == GUEST_MAGIC &&
-                 setup->version == GUEST_VERSION && fds[0] >= 0;
-    /* No filter, no run: a supervisor that failed to compile one has said so by now. */
-    if (!whole || setup->seal.filter_n == 0 || setup->seal.filter_n > SEAL_FILTER_MAX)
-        return err_set(err, -EPROTO, "the setup is not one of this build (%zd bytes)",
-                       got);
-    *ret_claims_fd = fds[0];
-    return 0;
-}
-
-static struct claims *
-map_claims(int fd, struct err *err)
-{
-    void *memory =
-        mmap(NULL, sizeof(struct claims), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
-    if (memory == MAP_FAILED) {
-        err_sys(err, "map the claims memory");
-        return NULL;
-    }
-    return memory;
-}
-
-/* From here on the process is a cell. Returns the claims memory. */
-static struct claims *
-become_cell(uint32_t *ret_flags)
-{
-    struct err err = {0};
-    int claims_fd = -1, notify_fd = -1;
-    struct guest_setup *setup = malloc(sizeof(*setup));
-    if (!setup) {
-        err_set(&err, -ENOMEM, "no memory for the setup");
-        give_up(&err);
-    }
-    if (receive_setup(setup, &claims_fd, &err) < 0)
-        give_up(&err);
-    struct claims *claims = map_claims(claims_fd, &err);
-    if (!claims || jail_seal(&setup->seal, &notify_fd, &err) < 0)
-        give_up(&err);
-
-    struct guest_ready ready = {.magic = GUEST_MAGIC};
-    if (fd_send(GUEST_FD, &ready, sizeof(ready), &notify_fd, notify_fd >= 0 ? 1 : 0) < 0)
-        _exit(EXIT_FAILURE); /* nobody is there to watch: nothing may run */
-    close(notify_fd);
-    if (!(setup->flags & GUEST_CHECK)) /* what follows is validation, which closes it */
-        close(GUEST_FD);
-    *ret_flags = setup->flags;
-    explicit_bzero(setup, sizeof(*setup));
-    free(setup);
-    return claims;
-}
-
 static PyObject *
 guest_main(PyObject *module, PyObject *unused)
 {
     (void)unused;
     /* The program's __main__ takes the place of ours, which holds the last reference. */
     Py_INCREF(module);
-    uint32_t flags;
-    struct claims *claims = become_cell(&flags);
+    struct err err = {0};
+    int claims_fd = -1;
+    struct guest_setup *setup = malloc(sizeof(*setup));
+    if (!setup) {
+        err_set(&err, -ENOMEM, "no memory for the setup");
+        cell_give_up(&err);
+    }
+    if (cell_receive_setup(setup, &claims_fd, &err) < 0)
+        cell_give_up(&err);
+    uint32_t flags = setup->flags;
+    struct claims *claims = cell_seal(&setup->seal, claims_fd);
+    if (!(flags & GUEST_CHECK)) /* what follows is validation, which closes it */
+        close(GUEST_FD);
+    explicit_bzero(setup, sizeof(*setup));
+    free(setup);
     program_run(claims, flags); /* does not return */
+    return NULL;
+}
+
+static PyObject *
+guest_zygote(PyObject *module, PyObject *unused)
+{
+    (void)unused;
+    Py_INCREF(module);
+    zygote_run(); /* does not return */
     return NULL;
 }
 
@@ -107,6 +58,9 @@ static PyMethodDef methods[] = {
     {"main", guest_main, METH_NOARGS,
      "main()\n--\n\nSeal this process and become the submitted program. Does not "
      "return."},
+    {"zygote", guest_zygote, METH_NOARGS,
+     "zygote()\n--\n\nImport the modules in sys.argv[1:] and fork cells on request. "
+     "Does not return."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -43,6 +43,7 @@ enum guest_flag {
     GUEST_NO_FORK = 1 << 1,
     GUEST_NO_NETWORK = 1 << 2,
     GUEST_CHECK = 1 << 3, /* validate, and wait for the go */
+    GUEST_WARM = 1 << 4,  /* the guest's own: this process was forked from a zygote */
 };
 
 struct guest_setup {
@@ -65,6 +66,49 @@ struct guest_check {
         reads_n;      /* words: first the denied modules, then readable folders */
     uint32_t words_n; /* bytes of words, each ended by a NUL */
     char words[GUEST_WORDS_BYTES];
+};
+
+/* --- warm cells: see guest/zygote.c and warm/factory.c --- */
+
+/* From a factory to its zygote, with descriptors in the order of enum zygote_fd: fork a
+ * process into the namespaces of a new cell's init. */
+struct zygote_request {
+    uint32_t magic;
+    uint32_t drop_groups; /* we are root: supplementary groups go */
+};
+enum zygote_fd {
+    ZYGOTE_INIT, /* pidfd of the cell's init */
+    ZYGOTE_LANDLOCK,
+    ZYGOTE_GUEST, /* the socket to the supervisor, and so on as in a cold cell */
+    ZYGOTE_CLAIMS,
+    ZYGOTE_STDIN,
+    ZYGOTE_STDOUT,
+    ZYGOTE_STDERR,
+    ZYGOTE_JOINS, /* up to three: see cgroup_join */
+};
+struct zygote_reply {
+    int32_t pid; /* as the factory sees it; negative: err says why there is none */
+    struct err err;
+};
+
+/* In the zygote: its socket to the supervisor is GUEST_FD, this one leads to the factory. */
+enum { ZYGOTE_FACTORY_FD = 4 };
+
+/* A job for a warm cell, as a memory file that comes with a byte over its socket: this, then
+ * the name, the arguments (each ended by a NUL), the code, and for each file its
+ * guest_job_file, its name and its bytes. */
+struct guest_job {
+    uint32_t magic;
+    uint32_t flags;                  /* enum guest_flag, instead of the setup's */
+    uint64_t file_bytes, open_files; /* limits that this job has narrowed */
+    uint64_t total_bytes;            /* of all of it */
+    uint64_t code_n;
+    uint32_t name_n, args_n, args_bytes, files_n;
+};
+struct guest_job_file {
+    uint32_t name_n;
+    uint32_t unused;
+    uint64_t data_n;
 };
 
 enum guest_columns { COLUMNS_ARE_BYTES, COLUMNS_ARE_CHARACTERS };

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cell/cell_parts.h"
 #include "guest/boot.h"
+#include "warm/command.h"
 
 enum {
     ENVIRONMENT_MAX = 32,
@@ -17,8 +17,8 @@ enum {
 
 /* A library that starts a thread for each of the host's cores meets the pids limit and
  * fails in ways its users cannot read; so each is told how many it has. */
-static uint64_t
-thread_count(const struct policy *policy)
+uint64_t
+command_threads(const struct policy *policy)
 {
     long host = sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t threads = host > 0 ? (uint64_t)host : 1;
@@ -43,28 +43,27 @@ append(char **list, size_t *n, size_t max, const char *text, struct err *err)
 }
 
 static int
-make_arguments(const struct cell *cell, struct command_line *line, struct err *err)
+make_arguments(const struct command_spec *spec, struct command_line *line,
+               struct err *err)
 {
-    const struct job *job = cell->request.job;
     char boot[TEXT_BYTES];
-    snprintf(boot, sizeof(boot), GUEST_BOOT, jail_guest_file(cell->plan));
-    const char *const first[] = {
-        cell->request.image->executable, "-u", "-B", "-c", boot, job->name,
-        jail_tmp_dir(cell->plan)};
-    size_t n = 0, fixed = sizeof(first) / sizeof(*first), max = fixed + job->args_n + 1;
+    snprintf(boot, sizeof(boot), GUEST_BOOT, jail_guest_file(spec->plan), spec->entry);
+    const char *const first[] = {spec->plan->image->executable, "-u", "-B", "-c", boot};
+    size_t n = 0, fixed = sizeof(first) / sizeof(*first), max = fixed + spec->words_n + 1;
     line->argv = calloc(max, sizeof(*line->argv));
     if (!line->argv)
         return err_set(err, -ENOMEM, "no memory for the interpreter's arguments");
     int r = 0;
     for (size_t i = 0; i < fixed && r == 0; i++)
         r = append(line->argv, &n, max, first[i], err);
-    for (size_t i = 0; i < job->args_n && r == 0; i++)
-        r = append(line->argv, &n, max, job->args[i], err);
+    for (size_t i = 0; i < spec->words_n && r == 0; i++)
+        r = append(line->argv, &n, max, spec->words[i], err);
     return r;
 }
 
 static int
-make_environment(const struct cell *cell, struct command_line *line, struct err *err)
+make_environment(const struct command_spec *spec, struct command_line *line,
+                 struct err *err)
 {
     static const char *const constants[] = {
         "LANG=C.UTF-8",
@@ -75,8 +74,7 @@ make_environment(const struct cell *cell, struct command_line *line, struct err 
         "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS",    "MKL_NUM_THREADS",
         "NUMEXPR_NUM_THREADS",  "BLIS_NUM_THREADS",   "VECLIB_MAXIMUM_THREADS",
         "RAYON_NUM_THREADS",    "POLARS_MAX_THREADS", "LOKY_MAX_CPU_COUNT"};
-    const struct policy *policy = cell->request.policy;
-    const char *tmp = jail_tmp_dir(cell->plan);
+    const char *tmp = jail_tmp_dir(spec->plan);
     char text[TEXT_BYTES];
     size_t n = 0;
     line->envp = calloc(ENVIRONMENT_MAX, sizeof(*line->envp));
@@ -87,7 +85,7 @@ make_environment(const struct cell *cell, struct command_line *line, struct err 
         r = append(line->envp, &n, ENVIRONMENT_MAX, constants[i], err);
     for (size_t i = 0; i < sizeof(thread_variables) / sizeof(char *) && r == 0; i++) {
         snprintf(text, sizeof(text), "%s=%llu", thread_variables[i],
-                 (unsigned long long)thread_count(policy));
+                 (unsigned long long)spec->threads);
         r = append(line->envp, &n, ENVIRONMENT_MAX, text, err);
     }
     static const char *const folders[] = {"HOME", "TMPDIR"};
@@ -95,20 +93,21 @@ make_environment(const struct cell *cell, struct command_line *line, struct err 
         snprintf(text, sizeof(text), "%s=%s", folders[i], tmp);
         r = append(line->envp, &n, ENVIRONMENT_MAX, text, err);
     }
-    if (r == 0 && cell->request.image->venv[0] != '\0') {
-        snprintf(text, sizeof(text), "VIRTUAL_ENV=%s", cell->request.image->venv);
+    if (r == 0 && spec->plan->image->venv[0] != '\0') {
+        snprintf(text, sizeof(text), "VIRTUAL_ENV=%s", spec->plan->image->venv);
         r = append(line->envp, &n, ENVIRONMENT_MAX, text, err);
     }
     return r;
 }
 
 int
-command_line_make(const struct cell *cell, struct command_line *ret, struct err *err)
+command_line_make(const struct command_spec *spec, struct command_line *ret,
+                  struct err *err)
 {
     *ret = (struct command_line){0};
-    int r = make_arguments(cell, ret, err);
+    int r = make_arguments(spec, ret, err);
     if (r == 0)
-        r = make_environment(cell, ret, err);
+        r = make_environment(spec, ret, err);
     if (r < 0)
         command_line_done(ret);
     return r;

@@ -1,0 +1,27 @@
+/*
+ * A job as a warm cell receives it: a memory file, mapped, with every offset checked against its
+ * size before anything is used. It comes from the supervisor, and is bounded all the same.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/attr.h"
+#include "base/err.h"
+#include "guest/wire.h"
+
+struct job_view {
+    const char *memory; /* mapped */
+    size_t memory_n;
+    struct guest_job head;
+    const char *name;      /* ends with a NUL */
+    const char *arguments; /* head.args_n texts, each ending with a NUL */
+    const char *code;
+    const char *files; /* the first struct guest_job_file */
+};
+
+/* Waits for a job. -EPIPE: there will be none. */
+int job_receive(int socket, struct job_view *ret, struct err *err) MUST_USE;
+/* Narrows the limits and writes the code and the files into the working directory. */
+int job_place(const struct job_view *job, struct err *err) MUST_USE;
+void job_done(struct job_view *job);

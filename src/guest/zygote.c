@@ -1,0 +1,251 @@
+/*
+ * A zygote: an interpreter in a factory's jail that imports what programs want and then does one
+ * thing, again and again: fork. Each child joins the namespaces of a cell that the factory has
+ * made, becomes its user, seals itself, waits for a job from the supervisor, and turns into
+ * the submitted program. The zygote itself never sees a job, and has exactly one thread: what a
+ * lock held elsewhere would do to a forked child is the reason.
+ *
+ * Forked heap pages are shared until written: gc.freeze keeps the collector from touching them.
+ */
+#define Py_LIMITED_API 0x03090000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/process.h"
+#include "guest/guest.h"
+#include "guest/job.h"
+#include "jail/cgroup.h"
+#include "kernel/kernel.h"
+
+enum { CLAIMS_FD = 5, INIT_FD, JOINS_FD, FIRST_FREE_FD = JOINS_FD + CGROUP_SLOTS };
+enum { FDS_MAX = ZYGOTE_JOINS + CGROUP_SLOTS };
+
+static NORETURN void
+fail(const char *what)
+{
+    struct err err = {0};
+    err_set(&err, -ECHILD, "the zygote %s", what);
+    cell_give_up(&err);
+}
+
+/* sys.argv[1:] are module names; one that is not installed, or fails, is left out. */
+static void
+import_modules(void)
+{
+    PyObject *argv = PySys_GetObject("argv");
+    for (Py_ssize_t i = 1; argv && i < PyList_Size(argv); i++) {
+        PyObject *module = PyImport_Import(PyList_GetItem(argv, i));
+        PyErr_Clear();
+        Py_XDECREF(module);
+    }
+}
+
+static void
+freeze_heap(void)
+{
+    static const char *const calls[] = {"collect", "freeze"};
+    PyObject *gc = PyImport_ImportModule("gc");
+    for (size_t i = 0; gc && i < sizeof(calls) / sizeof(*calls); i++) {
+        PyObject *done = PyObject_CallMethod(gc, calls[i], NULL);
+        Py_XDECREF(done);
+    }
+    PyErr_Clear();
+    Py_XDECREF(gc);
+}
+
+/* A link of /proc/self/task for each thread, and two for the folder itself. */
+static bool
+has_one_thread(void)
+{
+    struct stat is;
+    return stat("/proc/self/task", &is) == 0 && is.st_nlink == 3;
+}
+
+/* --- the child --- */
+
+/* numpy's legacy generator is seeded at import: every child would draw the same numbers. The
+ * standard library's own reseeds itself after a fork. */
+static void
+reseed(void)
+{
+    PyObject *modules = PySys_GetObject("modules");
+    PyObject *random = modules ? PyDict_GetItemString(modules, "numpy.random") : NULL;
+    PyObject *done = random ? PyObject_CallMethod(random, "seed", NULL) : NULL;
+    PyErr_Clear();
+    Py_XDECREF(done);
+}
+
+static int
+become_user(const struct zygote_request *request, struct err *err)
+{
+    const uid_t id = JAIL_UID;
+    if (setns(INIT_FD, CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC |
+                           CLONE_NEWUTS | CLONE_NEWCGROUP) < 0)
+        return err_sys(err, "join the cell's namespaces");
+    if (request->drop_groups && syscall(SYS_setgroups, 0, NULL) < 0)
+        return err_sys(err, "drop the supplementary groups");
+    if (syscall(SYS_setresgid, id, id, id) < 0 || syscall(SYS_setresuid, id, id, id) < 0)
+        return err_sys(err, "become the cell's user");
+    return 0;
+}
+
+static int
+join_cell(const struct zygote_request *request, int *fds, size_t fds_n, struct err *err)
+{
+    struct process_fd kept[FDS_MAX] = {
+        {fds[ZYGOTE_GUEST], GUEST_FD},   {fds[ZYGOTE_STDIN], 0},
+        {fds[ZYGOTE_STDOUT], 1},         {fds[ZYGOTE_STDERR], 2},
+        {fds[ZYGOTE_CLAIMS], CLAIMS_FD}, {fds[ZYGOTE_LANDLOCK], GUEST_LANDLOCK_FD},
+        {fds[ZYGOTE_INIT], INIT_FD}};
+    int joins[CGROUP_SLOTS] = {-1, -1, -1}, reach;
+    for (size_t i = ZYGOTE_JOINS; i < fds_n; i++) {
+        kept[i] = (struct process_fd){fds[i], JOINS_FD + (int)(i - ZYGOTE_JOINS)};
+        joins[i - ZYGOTE_JOINS] = kept[i].number;
+    }
+    int r = process_keep_fds(kept, fds_n, FIRST_FREE_FD, &reach, err);
+    /* First into its group: what is copied from now on is the cell's memory. */
+    if (r == 0)
+        r = cgroup_join(joins, err);
+    if (r == 0)
+        r = become_user(request, err);
+    if (r < 0)
+        return r;
+    close_range(INIT_FD, FIRST_FREE_FD, 0);
+    setpgid(0, 0);
+    umask(022);
+    (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* as after an execve: its own /proc/self */
+    (void)!file_write(AT_FDCWD, "/proc/self/oom_score_adj", "1000");
+    return chdir("/tmp") < 0 ? err_sys(err, "enter the cell's /tmp") : 0;
+}
+
+/* sys.argv as boot.h leaves it in a cold cell. */
+static void
+set_boot_arguments(const struct job_view *job)
+{
+    PyObject *argv = Py_BuildValue("[s, O, s]", "-c", Py_None, "/tmp");
+    PyObject *name = argv ? PyUnicode_DecodeFSDefault(job->name) : NULL;
+    if (!name || PyList_SetItem(argv, 1, name) < 0)
+        fail("has no memory for a job's name");
+    const char *argument = job->arguments;
+    for (uint32_t i = 0; i < job->head.args_n; i++, argument += strlen(argument) + 1) {
+        PyObject *text = PyUnicode_DecodeFSDefault(argument);
+        if (!text || PyList_Append(argv, text) < 0)
+            fail("has no memory for a job's arguments");
+        Py_DECREF(text);
+    }
+    PySys_SetObject("argv", argv);
+    Py_DECREF(argv);
+}
+
+static NORETURN void
+be_cell(const struct seal *seal, const struct zygote_request *request, int *fds,
+        size_t fds_n)
+{
+    struct err err = {0};
+    struct job_view job;
+    if (join_cell(request, fds, fds_n, &err) < 0)
+        cell_give_up(&err);
+    PyOS_AfterFork_Child();
+    reseed();
+    struct claims *claims = cell_seal(seal, CLAIMS_FD);
+    int r = job_receive(GUEST_FD, &job, &err);
+    if (r == -EPIPE)
+        _exit(EXIT_SUCCESS); /* the pool has shrunk: there will be no job */
+    if (r < 0 || job_place(&job, &err) < 0)
+        cell_give_up(&err);
+    set_boot_arguments(&job);
+    uint32_t flags = job.head.flags | GUEST_WARM;
+    job_done(&job);
+    if (!(flags & GUEST_CHECK))
+        close(GUEST_FD);
+    program_run(claims, flags);
+}
+
+/* --- the loop --- */
+
+static void
+fork_cell(const struct seal *seal, const struct zygote_request *request, int *fds,
+          size_t fds_n, struct zygote_reply *reply)
+{
+    if (!has_one_thread()) {
+        reply->pid = -1;
+        err_set(&reply->err, -EDEADLK,
+                "the zygote has more than one thread: a module of "
+                "the preload list has started one");
+        return;
+    }
+    /* The child's pid namespace; the others it joins itself. */
+    if (setns(fds[ZYGOTE_INIT], CLONE_NEWPID) < 0) {
+        reply->pid = err_sys(&reply->err, "enter the cell's pid namespace");
+        return;
+    }
+    PyOS_BeforeFork();
+    /* A child of the factory, which reaps it: what it reports is a wait status. */
+    pid_t pid = k_clone(CLONE_PARENT, SIGCHLD, NULL);
+    if (pid == 0)
+        be_cell(seal, request, fds, fds_n);
+    int saved = errno;
+    PyOS_AfterFork_Parent();
+    errno = saved;
+    reply->pid = pid > 0 ? pid : err_sys(&reply->err, "fork the zygote");
+}
+
+static NORETURN void
+serve(const struct seal *seal)
+{
+    for (;;) {
+        struct zygote_request request;
+        struct zygote_reply reply = {0};
+        int fds[FDS_MAX];
+        ssize_t n =
+            fd_receive(ZYGOTE_FACTORY_FD, &request, sizeof(request), fds, FDS_MAX);
+        if (n != (ssize_t)sizeof(request) || request.magic != GUEST_MAGIC)
+            _exit(EXIT_SUCCESS); /* the factory is gone */
+        size_t fds_n = 0;
+        while (fds_n < FDS_MAX && fds[fds_n] >= 0)
+            fds_n++;
+        if (fds_n < ZYGOTE_JOINS)
+            reply.pid = err_set(&reply.err, -EBADF, "a request without its descriptors");
+        else
+            fork_cell(seal, &request, fds, fds_n, &reply);
+        for (size_t i = 0; i < fds_n; i++)
+            close(fds[i]);
+        if (fd_send(ZYGOTE_FACTORY_FD, &reply, sizeof(reply), NULL, 0) < 0)
+            _exit(EXIT_SUCCESS);
+    }
+}
+
+void
+zygote_run(void)
+{
+    struct err err = {0};
+    int claims_fd;
+    struct guest_setup *setup = malloc(sizeof(*setup));
+    if (!setup)
+        fail("has no memory for its setup");
+    if (cell_receive_setup(setup, &claims_fd, &err) < 0)
+        cell_give_up(&err);
+    import_modules();
+    freeze_heap();
+    if (!has_one_thread())
+        fail("has more than one thread after its imports: a module of the preload list "
+             "has started one");
+    struct guest_ready ready = {.magic = GUEST_MAGIC};
+    if (fd_send(GUEST_FD, &ready, sizeof(ready), NULL, 0) < 0)
+        _exit(EXIT_FAILURE);
+    serve(&setup->seal);
+}

@@ -1,0 +1,308 @@
+/*
+ * One cell of a factory, step by step: an init in fresh namespaces, its identity map, its own
+ * /tmp and /proc; a process forked by the zygote into them; then init closes itself and seals.
+ * The supervisor hears of it when all of that is done, and gives it a job no earlier.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/process.h"
+#include "guest/wire.h"
+#include "kernel/kernel.h"
+#include "warm/factory_parts.h"
+
+enum {
+    IDLE_MS = 1000,
+    STEP_LIMIT_S = 10, /* an init or a zygote that does not answer by then is broken */
+    INIT_SOCKET_FD = 3,
+    INIT_JOINS_FD,
+    INIT_FREE_FD = INIT_JOINS_FD + CGROUP_SLOTS,
+};
+
+/* What an init says to the factory, twice: entered (with descriptors), and sealed. */
+struct init_word {
+    struct err err; /* code 0: done */
+};
+
+struct making {
+    struct factory *factory;
+    struct factory_cell *cell;
+    const int *fds;
+    size_t fds_n;
+    int socket; /* to the new init */
+    int pidfd;
+    int entered[3]; /* its /tmp, its /proc, its Landlock ruleset */
+};
+
+/* --- the init --- */
+
+static NORETURN void
+tell_failure(const struct err *err)
+{
+    struct init_word word = {*err};
+    (void)!fd_send(INIT_SOCKET_FD, &word, sizeof(word), NULL, 0);
+    _exit(EXIT_FAILURE);
+}
+
+static void
+await_byte(void)
+{
+    char byte;
+    ssize_t n;
+    do
+        n = read(INIT_SOCKET_FD, &byte, 1);
+    while (n < 0 && errno == EINTR);
+    if (n != 1)
+        _exit(EXIT_FAILURE);
+}
+
+static void
+init_enter(const struct making *making, int socket, struct err *err)
+{
+    struct process_fd kept[1 + CGROUP_SLOTS] = {{socket, INIT_SOCKET_FD}};
+    int joins[CGROUP_SLOTS] = {-1, -1, -1}, reach;
+    size_t n = 1;
+    for (size_t i = FACTORY_JOINS; i < making->fds_n; i++, n++) {
+        joins[n - 1] = INIT_JOINS_FD + (int)(n - 1);
+        kept[n] = (struct process_fd){making->fds[i], joins[n - 1]};
+    }
+    if (process_keep_fds(kept, n, INIT_FREE_FD, &reach, err) < 0)
+        _exit(EXIT_FAILURE);
+    if (cgroup_join(joins, err) < 0)
+        tell_failure(err);
+    close_range(INIT_JOINS_FD, INIT_FREE_FD, 0);
+}
+
+/* Reaps orphans until it is killed: the program itself is the factory's child. */
+static NORETURN void
+init_loop(void)
+{
+    for (;;)
+        if (waitpid(-1, NULL, 0) < 0 && errno == ECHILD)
+            (void)poll(NULL, 0, IDLE_MS); /* SIGCHLD ends it sooner */
+}
+
+static void
+on_child(int number)
+{
+    (void)number;
+}
+
+static NORETURN void
+be_init(const struct making *making, int socket)
+{
+    struct err err = {0};
+    struct jail_entered entered;
+    struct init_word word = {{0}};
+    struct sigaction wake = {.sa_handler = on_child};
+    const struct jail_plan *plan = making->factory->task->cell;
+    int no_listener;
+
+    process_reset_signals();
+    init_enter(making, socket, &err);
+    await_byte(); /* the identity map is written */
+    if (jail_enter(plan, &entered, &err) < 0)
+        tell_failure(&err);
+    const int given[] = {entered.tmp_fd, entered.proc_fd, entered.landlock_fd};
+    if (fd_send(INIT_SOCKET_FD, &word, sizeof(word), given, 3) < 0)
+        _exit(EXIT_FAILURE);
+    close(entered.tmp_fd);
+    close(entered.proc_fd);
+    await_byte(); /* the program has joined: nobody needs to look at us any more */
+    sigaction(SIGCHLD, &wake, NULL);
+    struct seal seal = plan->init_seal;
+    seal.landlock_fd = entered.landlock_fd;
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
+        jail_seal(&seal, &no_listener, &err) < 0)
+        tell_failure(&err);
+    if (fd_send(INIT_SOCKET_FD, &word, sizeof(word), NULL, 0) < 0)
+        _exit(EXIT_FAILURE);
+    init_loop();
+}
+
+/* --- the factory --- */
+
+struct factory_cell *
+factory_find(struct factory *factory, pid_t pid)
+{
+    for (size_t i = 0; i < FACTORY_CELLS_MAX && pid > 0; i++)
+        if (factory->cells[i].id != 0 &&
+            (factory->cells[i].init == pid || factory->cells[i].program == pid))
+            return &factory->cells[i];
+    return NULL;
+}
+
+static struct factory_cell *
+find_id(struct factory *factory, uint32_t id)
+{
+    for (size_t i = 0; i < FACTORY_CELLS_MAX; i++)
+        if (factory->cells[i].id == id)
+            return &factory->cells[i];
+    return NULL;
+}
+
+static int
+start_init(struct making *making, struct err *err)
+{
+    int ends[2];
+    struct timeval limit = {.tv_sec = STEP_LIMIT_S};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return err_sys(err, "make the init's socket");
+    making->socket = ends[0];
+    (void)setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    uint64_t flags = CLONE_PIDFD;
+    flags |= jail_clone_flags(making->factory->task->cell);
+    pid_t pid = k_clone(flags, SIGCHLD, &making->pidfd);
+    if (pid == 0)
+        be_init(making, ends[1]);
+    int saved = errno;
+    close(ends[1]);
+    errno = saved;
+    if (pid < 0)
+        return err_sys(err, "start the cell's init");
+    making->cell->init = pid;
+    return 0;
+}
+
+/* As root each cell has a user of its own, out of the factory's range. */
+static int
+write_maps(struct making *making, struct err *err)
+{
+    static const char *const files[] = {"uid_map", "gid_map"};
+    struct factory *factory = making->factory;
+    uint32_t outside =
+        factory->task->as_root ? 1 + factory->users++ % (FACTORY_IDS - 1) : 0;
+    char path[64], map[64];
+    snprintf(map, sizeof(map), "%d %u 1", JAIL_UID, outside);
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(path, sizeof(path), "%d/%s", making->cell->init, files[i]);
+        int r = file_write(factory->proc_fd, path, map);
+        if (r < 0)
+            return err_set(err, r, "write the cell's identity map: %s",
+                           strerrordesc_np(-r));
+    }
+    return 0;
+}
+
+static int
+hear_init(struct making *making, int *fds, size_t fds_n, struct err *err)
+{
+    struct init_word word;
+    ssize_t n = fd_receive(making->socket, &word, sizeof(word), fds, fds_n);
+    if (n != (ssize_t)sizeof(word))
+        return err_set(err, -ECHILD, "the cell's init gave no answer");
+    if (word.err.code < 0)
+        *err = word.err;
+    return word.err.code;
+}
+
+static int
+nudge_init(struct making *making, struct err *err)
+{
+    int r = fd_send(making->socket, "g", 1, NULL, 0);
+    return r < 0 ? err_set(err, r, "the cell's init is gone") : 0;
+}
+
+static int
+fork_program(struct making *making, struct err *err)
+{
+    struct factory *factory = making->factory;
+    struct zygote_request request = {.magic = GUEST_MAGIC,
+                                     .drop_groups = factory->task->as_root};
+    struct zygote_reply reply;
+    int fds[ZYGOTE_JOINS + CGROUP_SLOTS] = {
+        [ZYGOTE_INIT] = making->pidfd,
+        [ZYGOTE_LANDLOCK] = making->entered[2],
+        [ZYGOTE_GUEST] = making->fds[FACTORY_GUEST],
+        [ZYGOTE_CLAIMS] = making->fds[FACTORY_CLAIMS],
+        [ZYGOTE_STDIN] = making->fds[FACTORY_STDIN],
+        [ZYGOTE_STDOUT] = making->fds[FACTORY_STDOUT],
+        [ZYGOTE_STDERR] = making->fds[FACTORY_STDERR],
+    };
+    size_t n = ZYGOTE_JOINS;
+    for (size_t i = FACTORY_JOINS; i < making->fds_n; i++)
+        fds[n++] = making->fds[i];
+    int r = fd_send(factory->zygote_socket, &request, sizeof(request), fds, n);
+    if (r == 0 && fd_receive(factory->zygote_socket, &reply, sizeof(reply), NULL, 0) !=
+                      (ssize_t)sizeof(reply))
+        r = -EPIPE;
+    if (r < 0)
+        return err_set(err, r, "the zygote gave no answer");
+    if (reply.pid < 0) {
+        *err = reply.err;
+        return reply.pid;
+    }
+    making->cell->program = reply.pid;
+    return 0;
+}
+
+static int
+make(struct making *making, struct err *err)
+{
+    int r = start_init(making, err);
+    if (r == 0)
+        r = write_maps(making, err);
+    if (r == 0)
+        r = nudge_init(making, err);
+    if (r == 0)
+        r = hear_init(making, making->entered, 3, err);
+    if (r == 0)
+        r = fork_program(making, err);
+    if (r == 0)
+        r = nudge_init(making, err);
+    if (r == 0)
+        r = hear_init(making, NULL, 0, err);
+    return r;
+}
+
+void
+factory_make(struct factory *factory, uint32_t id, const int *fds, size_t fds_n)
+{
+    struct factory_report report = {.kind = FACTORY_MADE, .id = id};
+    struct making making = {.factory = factory,
+                            .cell = find_id(factory, 0),
+                            .fds = fds,
+                            .fds_n = fds_n,
+                            .socket = -1,
+                            .pidfd = -1,
+                            .entered = {-1, -1, -1}};
+    int r = !making.cell || fds_n < FACTORY_JOINS
+                ? err_set(&report.err, -EAGAIN, "the factory has no room for a cell")
+                : 0;
+    if (r == 0) {
+        *making.cell = (struct factory_cell){.id = id};
+        r = make(&making, &report.err);
+    }
+    if (r < 0) {
+        report.kind = FACTORY_FAILED;
+        if (making.cell && making.cell->init > 0)
+            kill(making.cell->init, SIGKILL); /* GONE follows when it is reaped */
+        else if (making.cell)
+            *making.cell = (struct factory_cell){0};
+    }
+    factory_report(&report, making.entered, r == 0 ? 2 : 0);
+    fd_close(&making.socket);
+    fd_close(&making.pidfd);
+    for (size_t i = 0; i < 3; i++)
+        fd_close(&making.entered[i]);
+}
+
+void
+factory_kill(struct factory *factory, uint32_t id)
+{
+    struct factory_cell *cell = find_id(factory, id);
+    if (cell && cell->init > 0)
+        kill(cell->init, SIGKILL);
+}

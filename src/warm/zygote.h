@@ -1,0 +1,58 @@
+/*
+ * The supervisor's side of a factory and its zygote: start it, ask it for cells, hear what
+ * becomes of them. Event-driven; makes nothing of a cell's own (sockets, streams, groups): those
+ * come from the caller and go to the factory as descriptors.
+ */
+#pragma once
+
+#include <event2/event.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/err.h"
+#include "jail/image.h"
+#include "jail/jail.h"
+#include "policy/policy.h"
+#include "warm/factory.h"
+
+struct zygote;
+
+struct zygote_options {
+    struct event_base *base;     /* all borrowed for the zygote's life */
+    const struct policy *policy; /* of every cell: what the kernel holds is fixed here */
+    const struct image *image;
+    const char *guest_file;
+    const char *const *modules; /* to import ahead; those not installed are left out */
+    size_t modules_n;
+    bool pids_by_kernel;
+    void (*on_ready)(void *context);
+    /* It can make no more cells, and those it had are ending. Free it from the event loop, not
+     * from here. */
+    void (*on_death)(void *context, const struct err *err);
+    void *context;
+};
+
+/* What becomes of one cell. Descriptors are the callee's. */
+struct zygote_cell {
+    void (*on_made)(void *context, int tmp_fd, int proc_fd);
+    void (*on_failed)(void *context, const struct err *err);
+    void (*on_exited)(void *context, int wait_status, uint64_t cpu_us,
+                      uint64_t peak_bytes);
+    void (*on_gone)(void *context); /* nothing of it is left; the last call */
+    void *context;
+};
+
+int zygote_start(const struct zygote_options *options, struct zygote **ret,
+                 struct err *err) MUST_USE;
+void zygote_free(struct zygote *zygote); /* and every cell in it, at once */
+bool zygote_is_ready(const struct zygote *zygote);
+/* The plan of its cells: its `when` decides about notifications. */
+const struct jail_plan *zygote_plan(const struct zygote *zygote);
+
+/* Asks for a cell; descriptors in the order of enum factory_fd, borrowed. */
+int zygote_make(struct zygote *zygote, const int *fds, size_t fds_n,
+                const struct zygote_cell *cell, uint32_t *ret_id,
+                struct err *err) MUST_USE;
+void zygote_kill(struct zygote *zygote, uint32_t id);
+/* No more calls about this cell. */
+void zygote_forget(struct zygote *zygote, uint32_t id);
