@@ -94,8 +94,7 @@ uint64_t validation_limit_ms(const struct cell *cell);
 int validation_send(struct cell *cell, struct err *err) MUST_USE;
 /* Takes what the guest has sent by now; the last of it brings the verdict. */
 void validation_hear(struct cell *cell);
-/* Fills the outcome of a cell that was not let go. */
-void validation_reject(struct cell *cell);
+/* Fills the outcome of a cell that died before its go. */
 void validation_died(struct cell *cell, bool out_of_memory);
 
 /* --- output.c --- */

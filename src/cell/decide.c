@@ -138,7 +138,7 @@ judged(const struct facts *facts)
     if (cell->going || cell->cause == CAUSE_ABANDON)
         return false;
     if (cell->cause == CAUSE_REJECTED)
-        validation_reject(cell);
+        outcome_reject(facts->outcome);
     else if (cell->cause == CAUSE_ACCEPTED)
         facts->outcome->status = STATUS_OK;
     else

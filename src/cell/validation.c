@@ -118,38 +118,6 @@ take_finding(struct cell *cell, const struct guest_finding *sent)
     add(cell, &finding);
 }
 
-/* Each act that a refusal stopped is one for the ledger too. */
-static void
-add_incidents(struct cell *cell)
-{
-    const struct findings *findings = &cell->outcome->findings;
-    for (size_t i = 0; i < findings->n; i++) {
-        const struct finding *finding = &findings->list[i];
-        if (finding->severity != CHECK_ERROR)
-            continue;
-        struct incident incident = {.fact = finding->layer == LAYER_BYTES,
-                                    .count = 1,
-                                    .line = finding->at.line,
-                                    .column = finding->at.column};
-        snprintf(incident.rule, sizeof(incident.rule), "%s",
-                 check_rules[finding->rule].id);
-        snprintf(incident.layer, sizeof(incident.layer), "%s",
-                 finding->layer == LAYER_BYTES ? "bytes" : "ast");
-        snprintf(incident.action, sizeof(incident.action), "refused");
-        check_printable(span_of(finding->text), incident.act, sizeof(incident.act));
-        outcome_add_incident(cell->outcome, &incident);
-    }
-}
-
-void
-validation_reject(struct cell *cell)
-{
-    struct outcome *outcome = cell->outcome;
-    add_incidents(cell);
-    outcome->status = STATUS_REJECTED;
-    check_summary(&outcome->findings, outcome->message, sizeof(outcome->message));
-}
-
 static void
 conclude(struct cell *cell, const struct guest_checked *end)
 {
@@ -221,5 +189,5 @@ validation_died(struct cell *cell, bool out_of_memory)
     /* Whatever the policy makes of the rule: this code was not judged, so it did not run. */
     cell->check.severity[RULE_PARSER_EXHAUSTED] = CHECK_ERROR;
     add(cell, &finding);
-    validation_reject(cell);
+    outcome_reject(cell->outcome);
 }

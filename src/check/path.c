@@ -6,12 +6,13 @@
 
 /* What a cell has of its own, whatever the policy. */
 static const char *const readable[] = {
-    "/dev/null",         "/dev/zero",          "/dev/full",     "/dev/random",
-    "/dev/urandom",      "/dev/stdin",         "/dev/stdout",   "/dev/stderr",
-    "/dev/fd",           "/proc/self",         "/proc/cpuinfo", "/proc/thread-self",
-    "/proc/meminfo",     "/proc/loadavg",      "/proc/uptime",  "/proc/version",
-    "/proc/filesystems", "/proc/mounts",       "/proc/stat",    "/proc/sys",
-    "/etc/localtime",    "/usr/share/zoneinfo"};
+    "/dev/null",     "/dev/zero",         "/dev/full",
+    "/dev/random",   "/dev/urandom",      "/dev/stdin",
+    "/dev/stdout",   "/dev/stderr",       "/dev/fd",
+    "/proc/self",    "/proc/cpuinfo",     "/proc/thread-self",
+    "/proc/meminfo", "/proc/loadavg",     "/proc/uptime",
+    "/proc/version", "/proc/filesystems", "/proc/mounts",
+    "/proc/stat",    "/proc/sys",         "/usr/share/zoneinfo"};
 static const char *const writable[] = {"/dev/null",   "/dev/zero",   "/dev/full",
                                        "/dev/stdout", "/dev/stderr", "/dev/fd"};
 

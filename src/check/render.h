@@ -19,6 +19,9 @@ struct checked {
 
 int check_render_text(const struct checked *files, size_t n, bool coloured,
                       struct buf *out) MUST_USE;
+/* The first `most` findings alone, as check_render_text shows them. */
+int check_render_findings(const char *name, const struct findings *findings, size_t most,
+                          bool coloured, struct buf *out) MUST_USE;
 int check_render_json(const struct checked *files, size_t n, struct buf *out) MUST_USE;
 int check_render_sarif(const struct checked *files, size_t n, struct buf *out) MUST_USE;
 

@@ -1,6 +1,7 @@
 /* Findings for people: a line, the source beneath it, a caret, and what to do instead. */
 #include "check/render.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -90,9 +91,21 @@ append_verdict(const char *name, const struct checked *file, struct buf *out)
 }
 
 int
-check_render_text(const struct checked *files, size_t n, bool coloured, struct buf *out)
+check_render_findings(const char *name, const struct findings *findings, size_t most,
+                      bool coloured, struct buf *out)
 {
     const struct colours *colours = coloured ? &coloured_ones : &plain_ones;
+    char shown[NAME_BYTES];
+    int r = 0;
+    check_printable(span_of(name), shown, sizeof(shown));
+    for (size_t i = 0; r == 0 && i < findings->n && i < most; i++)
+        r = append_finding(shown, &findings->list[i], colours, out);
+    return r;
+}
+
+int
+check_render_text(const struct checked *files, size_t n, bool coloured, struct buf *out)
+{
     int r = 0;
     for (size_t i = 0; r == 0 && i < n; i++) {
         char name[NAME_BYTES];
@@ -101,8 +114,8 @@ check_render_text(const struct checked *files, size_t n, bool coloured, struct b
             r = buf_printf(out, "%s: not checked: %s\n", name, files[i].failure);
             continue;
         }
-        for (size_t j = 0; r == 0 && j < files[i].findings.n; j++)
-            r = append_finding(name, &files[i].findings.list[j], colours, out);
+        r = check_render_findings(files[i].name, &files[i].findings, SIZE_MAX, coloured,
+                                  out);
         if (r == 0)
             r = append_verdict(name, &files[i], out);
     }

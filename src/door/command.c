@@ -1,6 +1,7 @@
 /* The command table. A row is all that a new command needs outside its own file. */
 #include "door/command.h"
 
+#include "door/check_command.h"
 #include "door/completion.h"
 #include "door/doctor_command.h"
 #include "door/incidents_command.h"
@@ -12,6 +13,9 @@
 const struct command command_table[] = {
     {"run", run_command,
      "Run Python in a cell.", ""},
+    {"check", check_command,
+     "Say what validation finds in code, without running it.",
+     "--policy --format --python --rules --help"},
     {"doctor", doctor_command,
      "Say what this host offers, layer by layer, and what mends what is missing.", "--json --help"},
     {"policy", policy_command,

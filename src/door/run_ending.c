@@ -8,6 +8,7 @@
 #include <inttypes.h>
 
 #include "base/units.h"
+#include "check/render.h"
 #include "door/terminal.h"
 
 enum { INCIDENT_LINES_MAX = 10 };
@@ -74,7 +75,19 @@ append_incident(const struct incident *i, struct buf *out)
 static bool
 is_said(const struct outcome *o, const struct incident *i)
 {
-    return strcmp(i->act, o->message) == 0;
+    return strcmp(i->act, o->message) == 0 || strcmp(i->layer, "ast") == 0 ||
+           strcmp(i->layer, "bytes") == 0; /* findings, which are shown themselves */
+}
+
+/* Where the code was refused, with its lines and what to write instead. */
+static int
+append_findings(const struct run_options *options, const struct outcome *o,
+                struct buf *out)
+{
+    enum { SHOWN = 10 };
+    bool named = options->file && strcmp(options->file, "-") != 0;
+    return check_render_findings(named ? options->file : "main.py", &o->findings, SHOWN,
+                                 false, out);
 }
 
 static int
@@ -140,6 +153,8 @@ run_ending_lines(const struct run_options *options, const struct outcome *outcom
     bool verbose = options->verbosity == RUN_VERBOSE;
     bool well = outcome->status == STATUS_OK;
     int r = well ? 0 : append_ending(outcome, out);
+    if (r == 0 && (outcome->status == STATUS_REJECTED || verbose))
+        r = append_findings(options, outcome, out);
     if (r == 0 && (!well || verbose))
         r = append_incidents(outcome, out);
     if (r == 0)

@@ -49,13 +49,12 @@ run(const struct run_request *request, struct event_base *base, struct outcome *
                                         .job = request->job,
                                         .image = image,
                                         .guest_file = guest,
+                                        .validate_only = request->validate_only,
                                         .collect_dir = request->collect_dir,
                                         .on_output = forward_output,
                                         .on_end = forward_end,
                                         .context = &forward};
-    int r = engine_check_source(request->policy, request->job, err);
-    if (r == 0)
-        r = engine_find_guest(guest, err);
+    int r = engine_find_guest(guest, err);
     if (r == 0)
         r = interpreter_find(request->python, programs, image, err);
     if (r == 0)
@@ -79,13 +78,16 @@ engine_run(const struct run_request *request, struct outcome *ret)
     signal(SIGXFSZ, SIG_IGN);
     struct record record = {0};
     struct event_base *base = event_base_new();
-    int r = base ? record_begin(request, base, ret, &record, &err)
-                 : err_set(&err, -ENOMEM, "no memory for an event loop");
-    if (r == 0)
+    int r = base ? 0 : err_set(&err, -ENOMEM, "no memory for an event loop");
+    if (r == 0 && !request->validate_only)
+        r = record_begin(request, base, ret, &record, &err);
+    if (r == 0 &&
+        !engine_judge_bytes(request->policy, request->job, request->validate_only, ret))
         r = run(request, base, ret, &err);
     if (r < 0)
         outcome_fail(ret, &err);
-    record_end(&record, ret);
+    if (!request->validate_only)
+        record_end(&record, ret);
     if (base)
         event_base_free(base);
 }

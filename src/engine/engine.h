@@ -15,6 +15,7 @@ struct run_request {
     const char *python;          /* NULL: the default interpreter */
     const char *ledger_path;     /* NULL: the user's own */
     int collect_dir;             /* where collected files are written, or -1 */
+    bool validate_only;          /* looks at the code, never runs it, records nothing */
     /* Called with the bytes of stream 1 or 2 as they come, up to the head's limit; may be
      * NULL. */
     void (*on_output)(void *context, int stream, struct span bytes);

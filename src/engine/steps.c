@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "check/bytes.h"
 #include "engine/engine_parts.h"
 
 int
@@ -34,6 +35,32 @@ engine_find_guest(char path[ENGINE_GUEST_BYTES], struct err *err)
                    "the guest extension _adyton.abi3.so is not beside %s nor in "
                    "its ../lib/adyton: build or install adyton again",
                    program);
+}
+
+bool
+engine_judge_bytes(const struct policy *policy, const struct job *job, bool validate_only,
+                   struct outcome *outcome)
+{
+    struct check_settings settings;
+    struct finding finding;
+    struct source source;
+    policy_check_settings(policy, &settings);
+    source_init(&source, buf_span(&job->code));
+    bool looks = validate_only || policy->validation != VALIDATION_OFF;
+    bool is_long = check_size(source.text, policy->source_bytes, &finding);
+    if (is_long) { /* a limit, in every mode and whatever the rules say */
+        settings.mode = CHECK_ENFORCE;
+        settings.severity[RULE_SOURCE_SIZE] = CHECK_ERROR;
+    }
+    bool found =
+        is_long || (looks && check_bytes(&source, policy->source_bytes, &finding));
+    source_done(&source);
+    if (!found || findings_add(&outcome->findings, &settings, &finding) < 0)
+        return false;
+    if (!check_rejects(&settings, &outcome->findings))
+        return false;
+    outcome_reject(outcome);
+    return true;
 }
 
 int

@@ -16,6 +16,7 @@ enum {
     FORMAT_BYTES_MAX = 4096,
     FORMAT_DIGITS_MAX = 4, /* "%99999d" is no format that we make */
     POINTER_BYTES = 8,
+    SIZE_BYTES = 40,
 };
 
 static size_t
@@ -141,8 +142,9 @@ fold_percent(struct validator *v, const struct value *left, const struct value *
     return value_made(v, text, VALUE_CONSTANT, false);
 }
 
+/* "3.5 GiB" */
 static void
-find_large(struct validator *v, PyObject *node, const char *what, double bytes)
+size_text(double bytes, char text[SIZE_BYTES])
 {
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB",
                                         "TiB",   "PiB", "EiB"};
@@ -151,8 +153,25 @@ find_large(struct validator *v, PyObject *node, const char *what, double bytes)
         bytes /= 1024;
         unit++;
     }
-    find(v, node, RULE_RESOURCE_BOMB, "%s %.3g %s; the memory limit is %llu MiB", what,
-         bytes, units[unit], (unsigned long long)(v->check->memory_bytes >> 20));
+    snprintf(text, SIZE_BYTES, "%.3g %s", bytes, units[unit]);
+}
+
+static void
+find_large_number(struct validator *v, PyObject *node, double bits)
+{
+    char size[SIZE_BYTES];
+    size_text(bits / 8, size);
+    find(v, node, RULE_RESOURCE_BOMB,
+         "a number of at least %s, which takes CPython longer than a run may", size);
+}
+
+static void
+find_large(struct validator *v, PyObject *node, const char *what, double bytes)
+{
+    char size[SIZE_BYTES];
+    size_text(bytes, size);
+    find(v, node, RULE_RESOURCE_BOMB, "%s of %s; the memory limit is %llu MiB", what,
+         size, (unsigned long long)(v->check->memory_bytes >> 20));
 }
 
 /* [0] * n, "x" * n: made only when small, judged when larger than the cell's memory. */
@@ -167,7 +186,7 @@ fold_repeat(struct validator *v, PyObject *node, const struct value *sequence,
         return &value_unknown;
     double bytes = (double)n * (double)times * (items ? POINTER_BYTES : 1);
     if (bytes > (double)v->check->memory_bytes)
-        find_large(v, node, items ? "a list or tuple of" : "a text of", bytes);
+        find_large(v, node, items ? "a list or tuple" : "a text", bytes);
     if (string && bytes <= FOLD_BYTES_MAX)
         return value_made(v, PySequence_Repeat(string, (Py_ssize_t)times), VALUE_CONSTANT,
                           false);
@@ -201,8 +220,7 @@ fold_power(struct validator *v, PyObject *node, const struct value *left,
         base < 0 ? 0ULL - (unsigned long long)base : (unsigned long long)base;
     int width = size > 1 ? 64 - __builtin_clzll(size) : 0; /* bits of the base */
     if ((double)(width - 1) * (double)exponent > POWER_BITS_MAX)
-        find_large(v, node, "a number of at least",
-                   (double)(width - 1) * (double)exponent / 8);
+        find_large_number(v, node, (double)(width - 1) * (double)exponent);
     if ((double)width * (double)exponent >= SAFE_BITS)
         return &value_unknown;
     bool small = base >= -1 && base <= 1; /* whose exponent has no end */
@@ -221,7 +239,7 @@ fold_shift(struct validator *v, PyObject *node, const struct value *left,
     if (!value_int(left, &base) || !value_int(right, &shift) || shift < 0 || base == 0)
         return &value_unknown;
     if (shift > POWER_BITS_MAX)
-        find_large(v, node, "a number of at least", (double)shift / 8);
+        find_large_number(v, node, (double)shift);
     if (base > 0 && base <= SAFE_BASE && shift <= SAFE_SHIFT)
         return value_made(v, PyLong_FromLongLong(base << shift), VALUE_CONSTANT, false);
     return &value_unknown;

@@ -391,70 +391,50 @@ visit_try(struct validator *v, PyObject *node)
 }
 
 static void
-visit_kind(struct validator *v, PyObject *node)
+visit_definition(struct validator *v, PyObject *node)
 {
-    switch (node_kind(v, node)) {
-    case NODE_IMPORT:
-        visit_import(v, node);
-        break;
-    case NODE_IMPORT_FROM:
-        visit_import_from(v, node);
-        break;
-    case NODE_ASSIGN:
-        visit_assign(v, node);
-        break;
-    case NODE_ANN_ASSIGN:
-        visit_annotated(v, node);
-        break;
-    case NODE_AUG_ASSIGN:
-        visit_augmented(v, node);
-        break;
-    case NODE_DELETE:
-        visit_delete(v, node);
-        break;
-    case NODE_GLOBAL:
-        visit_global(v, node);
-        break;
-    case NODE_FUNCTION_DEF:
-    case NODE_ASYNC_FUNCTION_DEF:
-        visit_function(v, node, false);
-        break;
-    case NODE_CLASS_DEF:
-        visit_class(v, node);
-        break;
-    case NODE_FOR:
-    case NODE_ASYNC_FOR:
-        visit_for(v, node);
-        break;
-    case NODE_WHILE:
-        visit_while(v, node);
-        break;
-    case NODE_IF:
-        visit_if(v, node);
-        break;
-    case NODE_TRY:
-    case NODE_TRY_STAR:
-        visit_try(v, node);
-        break;
-    case NODE_WITH_ITEM:
-        eval(v, node_get(v, node, AT_CONTEXT_EXPR));
-        bind(v, node_get(v, node, AT_OPTIONAL_VARS), &value_unknown);
-        break;
-    case NODE_EXCEPT_HANDLER:
-        if (node_get(v, node, AT_NAME))
-            scope_set(v, node_get(v, node, AT_NAME), &value_unknown);
-        visit_children(v, node);
-        break;
-    case NODE_OTHER: /* with, match, operators… */
-    case NODE_EXPR:
-    case NODE_RETURN:
-        visit_children(v, node);
-        break;
-    default: /* an expression */
-        eval(v, node);
-        break;
-    }
+    visit_function(v, node, false);
 }
+
+static void
+visit_with_item(struct validator *v, PyObject *node)
+{
+    eval(v, node_get(v, node, AT_CONTEXT_EXPR));
+    bind(v, node_get(v, node, AT_OPTIONAL_VARS), &value_unknown);
+}
+
+static void
+visit_handler(struct validator *v, PyObject *node)
+{
+    if (node_get(v, node, AT_NAME))
+        scope_set(v, node_get(v, node, AT_NAME), &value_unknown);
+    visit_children(v, node);
+}
+
+/* What is not here is an expression. */
+static void (*const visits[NODE_KINDS])(struct validator *v, PyObject *node) = {
+    [NODE_OTHER] = visit_children, /* with, match, operators… */
+    [NODE_ANN_ASSIGN] = visit_annotated,
+    [NODE_ASSIGN] = visit_assign,
+    [NODE_ASYNC_FOR] = visit_for,
+    [NODE_ASYNC_FUNCTION_DEF] = visit_definition,
+    [NODE_AUG_ASSIGN] = visit_augmented,
+    [NODE_CLASS_DEF] = visit_class,
+    [NODE_DELETE] = visit_delete,
+    [NODE_EXCEPT_HANDLER] = visit_handler,
+    [NODE_EXPR] = visit_children,
+    [NODE_FOR] = visit_for,
+    [NODE_FUNCTION_DEF] = visit_definition,
+    [NODE_GLOBAL] = visit_global,
+    [NODE_IF] = visit_if,
+    [NODE_IMPORT] = visit_import,
+    [NODE_IMPORT_FROM] = visit_import_from,
+    [NODE_RETURN] = visit_children,
+    [NODE_TRY] = visit_try,
+    [NODE_TRY_STAR] = visit_try,
+    [NODE_WHILE] = visit_while,
+    [NODE_WITH_ITEM] = visit_with_item,
+};
 
 void
 visit_statement(struct validator *v, PyObject *node)
@@ -464,7 +444,11 @@ visit_statement(struct validator *v, PyObject *node)
             later_add(v, node, v->scope, false);
         return;
     }
+    void (*visit)(struct validator *, PyObject *) = visits[node_kind(v, node)];
     v->depth++;
-    visit_kind(v, node);
+    if (visit)
+        visit(v, node);
+    else
+        eval(v, node);
     v->depth--;
 }

@@ -189,6 +189,33 @@ outcome_add_incident(struct outcome *outcome, const struct incident *incident)
     row->act[sizeof(row->act) - 1] = '\0';
 }
 
+static void
+add_finding(struct outcome *outcome, const struct finding *finding)
+{
+    bool bytes = finding->layer == LAYER_BYTES;
+    struct incident incident = {.fact =
+                                    bytes, /* the tree was looked at inside the cell */
+                                .count = 1,
+                                .line = finding->at.line,
+                                .column = finding->at.column};
+    snprintf(incident.rule, sizeof(incident.rule), "%s", check_rules[finding->rule].id);
+    snprintf(incident.layer, sizeof(incident.layer), "%s", bytes ? "bytes" : "ast");
+    snprintf(incident.action, sizeof(incident.action), "refused");
+    check_printable(span_of(finding->text), incident.act, sizeof(incident.act));
+    outcome_add_incident(outcome, &incident);
+}
+
+void
+outcome_reject(struct outcome *outcome)
+{
+    const struct findings *findings = &outcome->findings;
+    for (size_t i = 0; i < findings->n; i++)
+        if (findings->list[i].severity == CHECK_ERROR)
+            add_finding(outcome, &findings->list[i]);
+    outcome->status = STATUS_REJECTED;
+    check_summary(findings, outcome->message, sizeof(outcome->message));
+}
+
 void
 outcome_fail(struct outcome *outcome, const struct err *err)
 {

@@ -124,6 +124,8 @@ void outcome_add_layer(struct outcome *outcome, const char *format, ...) PRINTF(
 /* Counts an act: a row with the same rule, layer, action and act is raised by its count
  * (a count of 0 means once). */
 void outcome_add_incident(struct outcome *outcome, const struct incident *incident);
+/* Makes it STATUS_REJECTED for the errors among its findings, each an incident too. */
+void outcome_reject(struct outcome *outcome);
 /* Makes it STATUS_FAILED with the error's sentence as its message. */
 void outcome_fail(struct outcome *outcome, const struct err *err);
 

@@ -220,8 +220,8 @@ def exit_statuses():
         ("while True: pass", ("--timeout", "500ms"), 124),
         ("import time; time.sleep(60)", ("--timeout", "500ms"), 124),
         ("while True: pass", ("--cpu-time", "500ms"), 124),
-        ("b = bytearray(200 << 20)\nwhile True: b += bytes(10 << 20)", ("--memory", "64M"),
-         (1, 137)),  # MemoryError where an rlimit answers first
+        ("n = len('x') << 20\nb = bytearray(200 * n)\nwhile True: b += bytes(10 * n)",
+         ("--memory", "64M"), (1, 137)),  # MemoryError where an rlimit answers first
         ("import os; os.kill(os.getpid(), 11)", (), 128 + signal.SIGSEGV),
         ("import os; os.abort()", (), 128 + signal.SIGABRT),
     ]:
