@@ -8,6 +8,8 @@
 #include "door/policy_command.h"
 #include "door/run_command.h"
 #include "door/runs_command.h"
+#include "door/serve_command.h"
+#include "door/status_command.h"
 
 /* clang-format off */
 const struct command command_table[] = {
@@ -16,6 +18,11 @@ const struct command command_table[] = {
     {"check", check_command,
      "Say what validation finds in code, without running it.",
      "--policy --format --python --rules --help"},
+    {"serve", serve_command,
+     "Hold cells ready for this user, behind a socket.",
+     "--socket --policy --python --max-runs --queue --memory-budget --ledger --help"},
+    {"status", status_command,
+     "Show what the supervisor is doing.", "--json --watch --socket --help"},
     {"doctor", doctor_command,
      "Say what this host offers, layer by layer, and what mends what is missing.", "--json --help"},
     {"policy", policy_command,

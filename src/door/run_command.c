@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "door/run_call.h"
 #include "door/run_input.h"
 #include "door/run_options.h"
 #include "door/run_output.h"
@@ -29,6 +30,8 @@ struct run {
     struct outcome outcome;
     struct run_output output;
     int collect_dir;
+    bool may_call;         /* a supervisor can be asked for this */
+    struct err no_policy;  /* why the policy is not known here; code 0: it is */
 };
 
 static void
@@ -64,6 +67,23 @@ resolve_policy(const struct run_options *options, struct policy *ret, struct err
     return r;
 }
 
+/* A name that is not known here may be one of the supervisor's: until it has been asked,
+ * the input is read as if it were the default. */
+static int
+resolve_some_policy(struct run *run, struct err *err)
+{
+    struct run_options named = run->options;
+    int r = resolve_policy(&run->options, &run->policy, err);
+    if (r != -ENOENT || !run->may_call)
+        return r;
+    run->no_policy = *err;
+    named.policy = policy_default;
+    named.limits_n = 0;
+    r = resolve_policy(&named, &run->policy, err);
+    run->policy.source_bytes = run->policy.disk_bytes = JOB_BYTES_MAX;
+    return r;
+}
+
 static int
 open_out_dir(const char *path, int *ret_dir, struct err *err)
 {
@@ -78,8 +98,8 @@ open_out_dir(const char *path, int *ret_dir, struct err *err)
     return 0;
 }
 
-/* Too long to be run is a verdict on the code, and comes out as every other verdict does.
- */
+/* Too long to be run is a verdict on the code, and comes out as every other verdict
+ * does. */
 static void
 reject_code(struct run *run, const struct err *err)
 {
@@ -93,12 +113,14 @@ reject_code(struct run *run, const struct err *err)
     snprintf(run->outcome.message, sizeof(run->outcome.message), "%s", err->text);
 }
 
-/* Everything that can be wrong with the command line; 0 or CODE_TOO_LONG when nothing is.
- */
+/* Everything that can be wrong with the command line; 0 or CODE_TOO_LONG when nothing
+ * is. */
 static int
 prepare(struct run *run, struct err *err)
 {
-    int r = resolve_policy(&run->options, &run->policy, err);
+    int r = run_call_is_for(&run->options, &run->may_call, err);
+    if (r == 0)
+        r = resolve_some_policy(run, err);
     if (r == 0)
         r = open_out_dir(run->options.out_dir, &run->collect_dir, err);
     if (r == 0)
@@ -109,7 +131,7 @@ prepare(struct run *run, struct err *err)
 }
 
 static void
-execute(struct run *run)
+execute_here(struct run *run)
 {
     bool streams = !run->options.json;
     const struct run_request request = {
@@ -122,6 +144,37 @@ execute(struct run *run)
         .context = &run->output,
     };
     engine_run(&request, &run->outcome);
+}
+
+/* CALL_ENDED: there is an outcome. Everything else is told, and ends with 2. */
+static enum call_result
+execute(struct run *run, struct err *err)
+{
+    const struct run_call call = {
+        .options = &run->options,
+        .policy = &run->policy,
+        .job = &run->job,
+        .collect_dir = run->collect_dir,
+        .on_output = run->options.json ? NULL : run_output_stream,
+        .context = &run->output,
+    };
+    enum call_result result = CALL_NOBODY;
+    if (run->may_call)
+        result = run_call(&call, &run->outcome, err);
+    if ((result == CALL_NOBODY || result == CALL_UNFIT) && !run->options.socket) {
+        if (run->no_policy.code != 0) {
+            *err = run->no_policy;
+            return CALL_REFUSED;
+        }
+        execute_here(run);
+        return CALL_ENDED;
+    }
+    if (result == CALL_NOBODY || result == CALL_FAILED) {
+        outcome_init(&run->outcome);
+        outcome_fail(&run->outcome, err);
+        return CALL_ENDED;
+    }
+    return result;
 }
 
 static int
@@ -157,7 +210,7 @@ run_command(int argc, char **argv)
         return complain(&err, EXIT_WRONG_USE);
     if (r == CODE_TOO_LONG)
         reject_code(&run, &err);
-    else
-        execute(&run);
+    else if (execute(&run, &err) != CALL_ENDED)
+        return complain(&err, EXIT_WRONG_USE);
     return report(&run);
 }

@@ -88,6 +88,22 @@ take_ledger(struct run_options *o, const char *value, struct err *err)
 }
 
 static int
+take_socket(struct run_options *o, const char *value, struct err *err)
+{
+    (void)err;
+    o->socket = value;
+    return 0;
+}
+
+static int
+take_cold(struct run_options *o, const char *value, struct err *err)
+{
+    (void)value, (void)err;
+    o->cold = true;
+    return 0;
+}
+
+static int
 take_quiet(struct run_options *o, const char *value, struct err *err)
 {
     (void)value, (void)err;
@@ -129,6 +145,10 @@ const struct run_option run_option_table[] = {
     {"--ledger", NULL, "FILE",
      "Where the run is recorded (default: adyton/ledger.db in the XDG state folder).",
      take_ledger},
+    {"--socket", NULL, "PATH",
+     "The supervisor to ask (default: that of this user, when one listens).", take_socket},
+    {"--cold", NULL, NULL,
+     "Ask no supervisor: start a cell of our own.", take_cold},
     {"--json", NULL, NULL,
      "Print the outcome as one JSON document, and nothing else.", take_json},
     {"--base64", NULL, NULL,

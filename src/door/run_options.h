@@ -28,6 +28,7 @@ struct run_options {
     const char *stdin_path; /* "-": our stdin */
     const char *python;
     const char *ledger;               /* NULL: the user's own */
+    const char *socket;               /* of a supervisor; NULL: the user's own */
     const char *files[JOB_FILES_MAX]; /* PATH or PATH=NAME */
     size_t files_n;
     struct run_limit limits[RUN_LIMITS_MAX];
@@ -35,6 +36,7 @@ struct run_options {
     char **args;
     size_t args_n;
     enum run_verbosity verbosity;
+    bool cold;
     bool json;
     bool base64;
     bool help;

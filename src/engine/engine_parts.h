@@ -12,9 +12,6 @@ enum { ENGINE_GUEST_BYTES = 512 };
 /* The guest extension stands beside the program in a build folder, under lib in a
  * prefix. */
 int engine_find_guest(char path[ENGINE_GUEST_BYTES], struct err *err) MUST_USE;
-/* Whether the code is one that the policy takes: -EFBIG when it is too long. */
-int engine_check_source(const struct policy *policy, const struct job *job,
-                        struct err *err) MUST_USE;
 /* What can be said of the bytes before there is a cell: true when they are rejected, and
  * the outcome says why. validate_only: as a policy that looks, whatever its mode. */
 bool engine_judge_bytes(const struct policy *policy, const struct job *job,

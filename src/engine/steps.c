@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/units.h"
 #include "check/bytes.h"
 #include "engine/engine_parts.h"
 
@@ -61,15 +60,4 @@ engine_judge_bytes(const struct policy *policy, const struct job *job, bool vali
         return false;
     outcome_reject(outcome);
     return true;
-}
-
-int
-engine_check_source(const struct policy *policy, const struct job *job, struct err *err)
-{
-    char limit[UNITS_TEXT_BYTES];
-    if (job->code.n <= policy->source_bytes)
-        return 0;
-    return err_set(err, -EFBIG,
-                   "the source has %zu bytes; policy '%s' takes %s (source_size)",
-                   job->code.n, policy->name, format_bytes(policy->source_bytes, limit));
 }

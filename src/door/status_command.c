@@ -1,0 +1,216 @@
+/*
+ * `adyton status`: the supervisor's numbers as a table, or as the JSON that they came in.
+ * With --watch the table is drawn again each second, in place, until somebody has seen
+ * enough; that needs a terminal.
+ */
+#include "door/status_command.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/units.h"
+#include "door/help.h"
+#include "door/terminal.h"
+#include "engine/call.h"
+
+enum {
+    EXIT_WRONG = 1,
+    EXIT_WRONG_USE = 2,
+    EXIT_OUR_FAULT = 125,
+    STATUS_BYTES_MAX = 1024 * 1024,
+    LINE_BYTES = 4096,
+    NAME_COLUMNS = 12,
+};
+
+struct wish {
+    const char *socket;
+    bool json, watch, help;
+};
+
+static int
+complain(const char *text, int exit_status)
+{
+    AUTO_BUF struct buf line;
+    buf_init(&line, LINE_BYTES);
+    if (terminal_append_line(text, &line) == 0)
+        fprintf(stderr, "adyton status: %s\n", line.p);
+    return exit_status;
+}
+
+static long long
+number(const json_t *status, const char *group, const char *name)
+{
+    const json_t *where = group ? json_object_get(status, group) : status;
+    return (long long)json_integer_value(json_object_get(where, name));
+}
+
+static double
+real(const json_t *status, const char *group, const char *name)
+{
+    return json_number_value(json_object_get(json_object_get(status, group), name));
+}
+
+static const char *
+size(const json_t *status, const char *name, char text[UNITS_TEXT_BYTES])
+{
+    static const double mib = 1024.0 * 1024.0;
+    snprintf(text, UNITS_TEXT_BYTES, "%.1f MiB",
+             (double)number(status, "memory", name) / mib);
+    return text;
+}
+
+static void
+row(const char *name)
+{
+    printf("%-*s", NAME_COLUMNS, name);
+}
+
+static void
+print_policies(const json_t *status)
+{
+    const json_t *names = json_object_get(status, "policies");
+    row("policies");
+    for (size_t i = 0; i < json_array_size(names); i++)
+        printf("%s%s", i > 0 ? ", " : "", json_string_value(json_array_get(names, i)));
+    putchar('\n');
+}
+
+static void
+print_memory(const json_t *status)
+{
+    char a[UNITS_TEXT_BYTES], b[UNITS_TEXT_BYTES], c[UNITS_TEXT_BYTES];
+    row("memory");
+    printf("%s supervisor, %s pool; %s", size(status, "supervisor_bytes", a),
+           size(status, "pool_bytes", b), size(status, "reserved_bytes", c));
+    printf(" of %s promised to runs\n", size(status, "budget_bytes", a));
+    row("");
+    printf("%s of jobs held, %s not read by clients\n", size(status, "jobs_bytes", a),
+           size(status, "unread_bytes", b));
+}
+
+static void
+print_table(const json_t *status)
+{
+    char up[UNITS_TEXT_BYTES];
+    uint64_t up_s = (uint64_t)number(status, NULL, "uptime_ms") / 1000;
+    row("supervisor");
+    printf("pid %lld, up %s, %lld clients%s\n", number(status, NULL, "pid"),
+           format_ms(up_s * 1000, up), number(status, NULL, "clients"),
+           json_is_true(json_object_get(status, "draining")) ? ", ending" : "");
+    row("cells");
+    printf("%lld zygotes, %lld idle, %lld busy\n", number(status, "cells", "zygotes"),
+           number(status, "cells", "idle"), number(status, "cells", "busy"));
+    row("queue");
+    printf("%lld of %lld waiting, %lld of %lld running\n",
+           number(status, "queue", "waiting"), number(status, "queue", "waiting_max"),
+           number(status, "queue", "running"), number(status, "queue", "running_max"));
+    row("runs");
+    printf("%lld started (%lld cold), %lld failed, %lld refused as busy\n",
+           number(status, "runs", "started"), number(status, "runs", "cold"),
+           number(status, "runs", "failed"), number(status, "runs", "busy"));
+    row("rates");
+    printf("%.1f a second (10 s), %.1f (60 s), %.1f ms each\n",
+           real(status, "runs", "per_second_10s"), real(status, "runs", "per_second_60s"),
+           real(status, "runs", "average_ms"));
+    print_memory(status);
+    print_policies(status);
+}
+
+static int
+print_status(const struct wish *wish, const struct buf *text)
+{
+    json_error_t why;
+    if (wish->json) {
+        printf("%s\n", text->p);
+        return 0;
+    }
+    json_t *status = json_loadb(text->p, text->n, 0, &why);
+    if (!status)
+        return complain("the supervisor's status is no JSON", EXIT_OUR_FAULT);
+    if (wish->watch)
+        fputs("\x1b[H\x1b[J", stdout);
+    print_table(status);
+    json_decref(status);
+    return 0;
+}
+
+static int
+show_once(const struct wish *wish)
+{
+    struct err err = {0};
+    AUTO_BUF struct buf text;
+    buf_init(&text, STATUS_BYTES_MAX);
+    int r = call_status(wish->socket, &text, &err);
+    if (r < 0)
+        return complain(err.text, r == -ENOENT ? EXIT_WRONG : EXIT_OUR_FAULT);
+    int status = print_status(wish, &text);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return complain("standard output cannot be written", EXIT_OUR_FAULT);
+    return status;
+}
+
+static int
+show(const struct wish *wish)
+{
+    const struct timespec second = {.tv_sec = 1};
+    int status = show_once(wish);
+    while (wish->watch && status == 0) {
+        nanosleep(&second, NULL);
+        status = show_once(wish);
+    }
+    return status;
+}
+
+static int
+print_help(void)
+{
+    puts("usage: adyton status [--json] [--watch] [--socket PATH]\n\n"
+         "Shows what a supervisor (adyton serve) is doing: cells, queue, rates, memory. "
+         "The exit status\nis 1 when nobody listens.\n\noptions:");
+    help_print_row("--json", "Print one JSON document instead of a table.");
+    help_print_row("--watch", "Draw the table again each second; needs a terminal.");
+    help_print_row("--socket PATH", "Where the supervisor listens (default: the user's "
+                                    "own place).");
+    help_print_row("--help", "Show this page.");
+    return fflush(stdout) == 0 ? 0 : EXIT_OUR_FAULT;
+}
+
+static bool
+parse(int argc, char **argv, struct wish *wish)
+{
+    static const char socket_is[] = "--socket=";
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0)
+            wish->json = true;
+        else if (strcmp(argv[i], "--watch") == 0)
+            wish->watch = true;
+        else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            wish->help = true;
+        else if (strcmp(argv[i], "--socket") == 0 && i + 1 < argc)
+            wish->socket = argv[++i];
+        else if (strncmp(argv[i], socket_is, sizeof(socket_is) - 1) == 0)
+            wish->socket = argv[i] + sizeof(socket_is) - 1;
+        else
+            return false;
+    }
+    return true;
+}
+
+int
+status_command(int argc, char **argv)
+{
+    struct wish wish = {0};
+    if (!parse(argc, argv, &wish))
+        return complain("takes --json, --watch and --socket PATH", EXIT_WRONG_USE);
+    if (wish.help)
+        return print_help();
+    if (wish.watch && (wish.json || !isatty(STDOUT_FILENO)))
+        return complain("--watch draws a table on a terminal", EXIT_WRONG_USE);
+    return show(&wish);
+}

@@ -1,0 +1,51 @@
+/*
+ * The other end of the supervisor's socket: finds it, asks for one run, and fills an
+ * outcome as if the run had been ours. Blocks; waits for nothing but the socket.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/span.h"
+#include "job/job.h"
+#include "job/outcome.h"
+
+enum { CALL_LIMITS_MAX = 64 };
+
+struct call_limit {
+    const char *name; /* of a policy's field */
+    const char *text;
+};
+
+struct call_request {
+    const char *socket; /* NULL: the user's own */
+    const char *policy; /* a name that the supervisor knows */
+    struct call_limit limits[CALL_LIMITS_MAX];
+    size_t limits_n;
+    const struct job *job;
+    const char *python;   /* NULL: the supervisor's; a path is made absolute */
+    int collect_dir;      /* of a job that collects */
+    uint64_t patience_ms; /* how long a busy supervisor is asked again */
+    void (*on_output)(void *context, int stream, struct span bytes); /* may be NULL */
+    void *context;
+};
+
+enum call_result {
+    CALL_ENDED,   /* the run has ended, and *ret is its outcome */
+    CALL_NOBODY,  /* nobody listens; nothing was run */
+    CALL_UNFIT,   /* the job cannot be said on a socket; nothing was sent */
+    CALL_REFUSED, /* nothing was run: the request is wrong there, and err says why */
+    CALL_FAILED,  /* the supervisor is gone or does not answer; err says so */
+};
+
+/* *ret is an initialised outcome after CALL_ENDED only. */
+enum call_result call_run(const struct call_request *request, struct outcome *ret,
+                          struct err *err) MUST_USE;
+
+/* The supervisor's status as JSON text. -ENOENT: nobody listens. */
+int call_status(const char *socket, struct buf *ret, struct err *err) MUST_USE;

@@ -1,0 +1,409 @@
+/*
+ * A client's run, from the request to the outcome: which policy, whether there is room,
+ * whose turn it is, and the cell. A run outlives its client by the time that its cell
+ * takes to end; what it says then goes nowhere.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/units.h"
+#include "engine/engine_parts.h"
+#include "engine/serve_parts.h"
+
+static void
+job_free(struct serve_job *job)
+{
+    struct serve *serve = job->serve;
+    *(job->before ? &job->before->after : &serve->jobs) = job->after;
+    if (job->after)
+        job->after->before = job->before;
+    serve->jobs_n--;
+    queue_remove(&serve->queue, &job->turn);
+    serve_policy_release(job->loaded);
+    protocol_run_free(job->asked);
+    fd_close(&job->collect_dir);
+    bool room = job->held_bytes > 0;
+    serve->held_bytes -= job->held_bytes;
+    free(job);
+    if (room)
+        serve_client_wake_all(serve);
+}
+
+static struct serve_job *
+find_job(const struct serve_client *client, const char *id)
+{
+    for (struct serve_job *job = client->serve->jobs; job; job = job->after)
+        if (job->client == client && strcmp(job->id, id) == 0)
+            return job;
+    return NULL;
+}
+
+static struct serve_job *
+job_of(struct queue_item *turn)
+{
+    return (struct serve_job *)(void *)((char *)turn - offsetof(struct serve_job, turn));
+}
+
+/* ---- the end ---- */
+
+static bool
+reads_too_little(const struct serve_client *client)
+{
+    size_t pending = serve_client_pending(client);
+    return pending > SERVE_PENDING_MAX ||
+           (pending > SERVE_STREAM_PENDING_MAX &&
+            client->serve->pending_bytes > SERVE_PENDING_ALL_MAX);
+}
+
+/* From here on the end of the client is no concern of the job's, nor its turn. */
+static struct serve_client *
+let_go(struct serve_job *job)
+{
+    struct serve_client *client = job->client;
+    job->client = NULL;
+    queue_remove(&job->serve->queue, &job->turn);
+    return client;
+}
+
+/* The outcome is the ledger's first, then the client's. */
+static void
+finish(struct serve_job *job, struct outcome *outcome)
+{
+    struct serve *serve = job->serve;
+    struct serve_client *client = let_go(job);
+    if (job->run_id[0] != '\0')
+        memcpy(outcome->id, job->run_id, sizeof(outcome->id));
+    serve_record_end(job, outcome);
+    if (job->started_us > 0)
+        serve_count_run(serve, clock_now_us() - job->started_us);
+    if (client && reads_too_little(client))
+        serve_client_close(client);
+    else if (client)
+        serve_reply_finished(client, job->id, outcome);
+    job_free(job);
+    if (client)
+        serve_client_flush(client);
+}
+
+static void
+on_end(void *context, const struct outcome *outcome)
+{
+    struct serve_job *job = context;
+    struct serve *serve = job->serve;
+    struct outcome own = *outcome; /* borrows what it points to */
+    job->run = NULL;
+    finish(job, &own);
+    serve_job_pump(serve);
+    serve_check_drained(serve);
+}
+
+static void
+fail(struct serve_job *job, const struct err *err)
+{
+    struct outcome outcome;
+    outcome_init(&outcome);
+    outcome_fail(&outcome, err);
+    finish(job, &outcome);
+    outcome_done(&outcome);
+}
+
+/* ---- output ---- */
+
+/* A client that does not read gets no more of a stream as it comes: the outcome has all
+ * that is kept of it. */
+static void
+on_output(void *context, int stream, struct span bytes)
+{
+    struct serve_job *job = context;
+    struct serve_client *client = job->client;
+    if (!client || job->dropped[stream])
+        return;
+    if (serve_client_pending(client) + bytes.n > SERVE_STREAM_PENDING_MAX ||
+        job->serve->pending_bytes > SERVE_PENDING_ALL_MAX) {
+        job->dropped[stream] = true;
+        serve_reply_dropped(client, job->id, stream);
+    } else {
+        serve_reply_output(client, job->id, stream, bytes);
+    }
+    serve_client_flush(client);
+}
+
+/* ---- the beginning ---- */
+
+static int
+submit(struct serve_job *job, struct err *err)
+{
+    const struct protocol_run *asked = job->asked;
+    const struct pool_request request = {.policy = &job->policy,
+                                         .job = &asked->job,
+                                         .python =
+                                             asked->python[0] ? asked->python : NULL,
+                                         .collect_dir = job->collect_dir,
+                                         .on_output = asked->stream ? on_output : NULL,
+                                         .on_end = on_end,
+                                         .context = job};
+    return pool_submit(job->serve->pool, &request, &job->run, err);
+}
+
+/* The intent is written before anything is done for it. What the bytes alone tell, and
+ * what we cannot do, is an outcome at once. */
+static void
+start(struct serve_job *job)
+{
+    struct outcome early;
+    struct err err = {0};
+    outcome_init(&early);
+    memcpy(job->run_id, early.id, sizeof(job->run_id));
+    job->started_us = clock_now_us();
+    int r = serve_record_begin(job, &err);
+    bool judged =
+        r == 0 && engine_judge_bytes(&job->policy, &job->asked->job, false, &early);
+    if (r == 0 && !judged)
+        r = submit(job, &err);
+    if (r < 0)
+        outcome_fail(&early, &err);
+    if (r < 0 || judged)
+        finish(job, &early);
+    outcome_done(&early);
+}
+
+void
+serve_job_pump(struct serve *serve)
+{
+    struct queue_item *turn;
+    while ((turn = queue_next(&serve->queue)))
+        start(job_of(turn));
+}
+
+static void
+refuse(struct serve_job *job)
+{
+    struct serve_client *client = let_go(job);
+    if (client)
+        serve_reply_busy(client, job->id, serve_retry_ms(job->serve));
+    job_free(job);
+    if (client)
+        serve_client_flush(client);
+}
+
+static int
+take_policy(struct serve_job *job, struct err *err)
+{
+    const struct protocol_run *asked = job->asked;
+    struct serve_policy *loaded = serve_policies_find(job->serve, asked->policy);
+    if (!loaded)
+        return err_set(err, -ENOENT,
+                       "this supervisor has no policy of that name: it knows the "
+                       "built-in ones and those of its own --policy");
+    loaded->refs++;
+    job->loaded = loaded;
+    job->policy = loaded->policy;
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < asked->limits_n; i++)
+        r = policy_narrow(&job->policy, asked->limits[i].field,
+                          asked->limits[i].field->name, span_of(asked->limits[i].text),
+                          err);
+    return r;
+}
+
+/* Only interpreters that the operator named: others would be started, outside a cell, to
+ * be asked what they are. */
+static int
+check_python(const struct serve_job *job, struct err *err)
+{
+    const struct serve_options *options = job->serve->options;
+    const char *asked = job->asked->python;
+    if (asked[0] == '\0')
+        return 0;
+    for (size_t i = 0; i < options->pythons_n; i++)
+        if (strcmp(options->pythons[i], asked) == 0)
+            return 0;
+    return err_set(err, -ENOEXEC,
+                   "this supervisor does not serve the interpreter %.120s: start it with "
+                   "--python, or run without it (--cold)",
+                   asked);
+}
+
+/* The descriptor came with the frame, or with one before it that did not want it. */
+static int
+take_collect_dir(struct serve_job *job, struct err *err)
+{
+    struct serve_client *client = job->client;
+    struct stat st;
+    if (!job->asked->job.collect)
+        return 0;
+    if (client->fds_n == 0)
+        return err_set(err, -EINVAL, "'collect' without a descriptor of a folder");
+    job->collect_dir = client->fds[0];
+    client->fds_n--;
+    memmove(client->fds, client->fds + 1, client->fds_n * sizeof(*client->fds));
+    if (fstat(job->collect_dir, &st) < 0 || !S_ISDIR(st.st_mode))
+        return err_set(err, -EINVAL, "'collect' with a descriptor that is no folder");
+    return 0;
+}
+
+static struct serve_job *
+job_new(struct serve_client *client, struct protocol_request *request)
+{
+    struct serve *serve = client->serve;
+    struct serve_job *job = calloc(1, sizeof(*job));
+    if (!job)
+        return NULL;
+    job->serve = serve;
+    job->client = client;
+    job->collect_dir = -1;
+    memcpy(job->id, request->id, sizeof(job->id));
+    job->asked = request->run;
+    request->run = NULL;
+    job->held_bytes = client->reserved_bytes;
+    client->reserved_bytes = 0;
+    job->after = serve->jobs;
+    if (job->after)
+        job->after->before = job;
+    serve->jobs = job;
+    serve->jobs_n++;
+    return job;
+}
+
+/* Whatever is wrong with it, before it waits for anything. */
+static int
+examine(struct serve_job *job, struct err *err)
+{
+    int r = take_collect_dir(job, err);
+    if (r == 0)
+        r = take_policy(job, err);
+    if (r == 0)
+        r = check_python(job, err);
+    return r;
+}
+
+/* It waits, or it is told why not. */
+static int
+admit(struct serve_job *job, struct err *err)
+{
+    struct serve *serve = job->serve;
+    struct serve_client *client = job->client;
+    struct queue_item *evicted;
+    size_t ahead = serve->queue.waiting;
+    job->turn.memory_bytes = job->policy.memory_bytes;
+    int r = serve->draining
+                ? -EBUSY
+                : queue_push(&serve->queue, &client->lane, &job->turn, &evicted);
+    if (r == -EFBIG) {
+        char asked[UNITS_TEXT_BYTES], most[UNITS_TEXT_BYTES];
+        return err_set(err, r,
+                       "the run may use %s of memory, and all runs of this supervisor "
+                       "together %s",
+                       format_bytes(job->turn.memory_bytes, asked),
+                       format_bytes(serve->queue.memory_max_bytes, most));
+    }
+    if (r < 0) {
+        refuse(job);
+        return 0;
+    }
+    serve_reply_accepted(client, job->id, ahead);
+    serve_client_flush_soon(client);
+    if (evicted)
+        refuse(job_of(evicted));
+    serve_job_pump(serve);
+    return 0;
+}
+
+void
+serve_job_ask(struct serve_client *client, struct protocol_request *request)
+{
+    struct err err = {0};
+    bool twice = find_job(client, request->id) != NULL;
+    struct serve_job *job = twice ? NULL : job_new(client, request);
+    if (!job) {
+        err_set(&err, twice ? -EINVAL : -ENOMEM,
+                twice ? "there is a run of that 'id' already" : "no memory for a run");
+        serve_reply_error(client, request->id, &err);
+        serve_client_flush(client);
+        return;
+    }
+    int r = examine(job, &err);
+    if (r == 0)
+        r = admit(job, &err);
+    if (r < 0) {
+        serve_reply_error(client, job->id, &err);
+        job_free(job);
+        serve_client_flush(client);
+    }
+}
+
+/* ---- from outside ---- */
+
+static void
+cancel(struct serve_job *job)
+{
+    if (job->run) {
+        pool_cancel(job->run);
+        return;
+    }
+    static const struct err cancelled = {-ECANCELED, "the run was cancelled"};
+    fail(job, &cancelled);
+}
+
+void
+serve_job_cancel(struct serve_client *client, const char *id)
+{
+    struct serve_job *job = find_job(client, id);
+    if (job) {
+        cancel(job);
+        return;
+    }
+    /* It may have ended while the wish was on its way. */
+    struct err err;
+    err_set(&err, -ESRCH, "there is no run of that 'id'");
+    serve_reply_error(client, id, &err);
+    serve_client_flush(client);
+}
+
+void
+serve_job_abandon(struct serve_client *client)
+{
+    struct serve_job *after;
+    for (struct serve_job *job = client->serve->jobs; job; job = after) {
+        after = job->after;
+        if (job->client != client)
+            continue;
+        job->client = NULL;
+        if (job->run)
+            pool_cancel(job->run);
+        else if (job->turn.waits)
+            job_free(job);
+    }
+}
+
+void
+serve_job_refuse_waiting(struct serve *serve)
+{
+    /* From the front each time: a client that is closed on the way takes its others
+     * along. */
+    struct serve_job *job = serve->jobs;
+    while (job) {
+        bool waits = job->turn.waits;
+        if (waits)
+            refuse(job);
+        job = waits ? serve->jobs : job->after;
+    }
+}
+
+void
+serve_job_free_all(struct serve *serve)
+{
+    static const struct err ended = {-ECANCELED,
+                                     "the supervisor was told to end at once"};
+    while (serve->jobs) {
+        serve->jobs->client = NULL;
+        serve->jobs->run = NULL;
+        fail(serve->jobs, &ended);
+    }
+}

@@ -1,0 +1,188 @@
+/* The supervisor's state, shared by the files serve_*.c; nobody else's. */
+#pragma once
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/attr.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/span.h"
+#include "engine/pool.h"
+#include "engine/protocol.h"
+#include "engine/queue.h"
+#include "engine/serve.h"
+#include "job/outcome.h"
+#include "ledger/ledger.h"
+#include "policy/policy.h"
+
+enum {
+    SERVE_CLIENTS_MAX = 1024,
+    SERVE_FDS_MAX = 16,            /* received and not yet taken by a run, each client */
+    SERVE_LARGE_BYTES = 64 * 1024, /* frames above this are counted against the next */
+    SERVE_HELD_MAX = 512 * 1024 * 1024, /* large frames and their jobs, all clients */
+    /* A client with this much unread output gets no more of it as it comes, and is not
+     * read either: what it asks would only add to it. */
+    SERVE_STREAM_PENDING_MAX = 1024 * 1024,
+    /* With this much unread, the next outcome finds the connection closed. */
+    SERVE_PENDING_MAX = 64 * 1024 * 1024,
+    SERVE_PENDING_ALL_MAX = 512 * 1024 * 1024, /* of all clients */
+    SERVE_RATE_SECONDS = 64,
+    SERVE_POLICIES = SERVE_POLICIES_MAX + 8, /* the built-in ones, too */
+};
+
+/* Lives as long as a run uses it, whatever is reloaded meanwhile. */
+struct serve_policy {
+    size_t refs;
+    const char *path; /* NULL: built in */
+    struct policy policy;
+};
+
+struct serve_rates {
+    uint64_t second; /* of the newest slot */
+    uint32_t ended[SERVE_RATE_SECONDS];
+    double run_ms; /* moving average of what a run takes here, start to end */
+};
+
+struct serve {
+    const struct serve_options *options;
+    struct event_base *base;
+    struct pool *pool;
+    struct ledger *ledger;
+    struct queue queue;
+    struct serve_policy *policies[SERVE_POLICIES];
+    size_t policies_n;
+
+    int listener;
+    ino_t socket_inode; /* of the one that we made, and remove; 0: none */
+    char socket[SERVE_PATH_BYTES];
+    struct event *on_accept, *on_accept_again, *on_signals[3], *on_flush, *on_last;
+
+    struct serve_client *clients;
+    size_t clients_n;
+    struct serve_job *jobs;
+    size_t jobs_n;
+    uint64_t held_bytes, pending_bytes;
+    bool draining;
+
+    uint64_t started_us, refused; /* refused: answered with busy */
+    struct serve_rates rates;
+};
+
+struct serve_client {
+    struct serve_client *before, *after;
+    struct serve *serve;
+    int fd;
+    /* later: flushes what nobody was in a hurry to send; frees a client that is closed. */
+    struct event *on_read, *on_gone, *on_write, *later;
+    struct buf in, out;
+    size_t out_done;       /* sent from the front of out */
+    size_t counted_bytes;  /* our part of serve->pending_bytes */
+    size_t reserved_bytes; /* for the frame that is being read; of serve->held_bytes */
+    int fds[SERVE_FDS_MAX];
+    size_t fds_n;
+    struct queue_lane lane;
+    bool greeted, reading, wants_room;
+    bool last_words; /* closes when all is sent; nothing more is read */
+    bool closed;     /* waits to be freed */
+};
+
+struct serve_job {
+    struct serve_job *before, *after;
+    struct serve *serve;
+    struct serve_client *client; /* NULL: gone */
+    struct queue_item turn;
+    char id[PROTOCOL_ID_BYTES];
+    char run_id[OUTCOME_ID_BYTES]; /* ours, as in the ledger */
+    struct protocol_run *asked;
+    struct serve_policy *loaded;
+    struct policy policy; /* narrowed; its lists are those of `loaded` */
+    int collect_dir;
+    size_t held_bytes;
+    struct pool_run *run; /* while it runs */
+    int64_t intent;
+    uint64_t started_us;
+    bool dropped[3]; /* by stream: no more of it is sent as it comes */
+};
+
+/* --- serve.c --- */
+PRINTF(2, 3) void serve_note(struct serve *serve, const char *format, ...);
+/* After a run or a client is gone: stops a supervisor that drains when nothing is left.
+ */
+void serve_check_drained(struct serve *serve);
+
+/* --- serve_socket.c --- */
+int serve_socket_open(struct serve *serve, struct err *err) MUST_USE;
+void serve_socket_close(struct serve *serve);
+/* Whether the other end may ask anything of us: the same user, or root. */
+int serve_check_peer(int fd, struct err *err) MUST_USE;
+
+/* --- serve_systemd.c --- */
+/* The socket that systemd listens on for us; -1: there is none. */
+int serve_systemd_socket(int *ret_fd, struct err *err) MUST_USE;
+void serve_systemd_notify(const char *state);
+
+/* --- serve_client.c --- */
+void serve_accept(evutil_socket_t fd, short what, void *context);
+/* Sends what is pending, now or when the client reads. May close it. */
+void serve_client_flush(struct serve_client *client);
+/* Within a few milliseconds, with whatever follows until then. */
+void serve_client_flush_soon(struct serve_client *client);
+/* Cancels its jobs; the memory goes a turn of the loop later. */
+void serve_client_close(struct serve_client *client);
+/* Those that wait for room to read a large frame may look again. */
+void serve_client_wake_all(struct serve *serve);
+size_t serve_client_pending(const struct serve_client *client);
+void serve_client_free(struct serve_client *client);
+
+/* --- serve_reply.c: into client->out; a client they find no memory for is closed --- */
+void serve_reply_hello(struct serve_client *client);
+void serve_reply_pong(struct serve_client *client);
+void serve_reply_accepted(struct serve_client *client, const char *id, size_t ahead);
+void serve_reply_busy(struct serve_client *client, const char *id, uint64_t retry_ms);
+/* id "": of no run. The code is the protocol's word for err->code. */
+void serve_reply_error(struct serve_client *client, const char *id,
+                       const struct err *err);
+void serve_reply_output(struct serve_client *client, const char *id, int stream,
+                        struct span bytes);
+void serve_reply_dropped(struct serve_client *client, const char *id, int stream);
+void serve_reply_finished(struct serve_client *client, const char *id,
+                          const struct outcome *outcome);
+void serve_reply_status(struct serve_client *client);
+/* An error frame on a socket that never becomes a client. */
+void serve_reply_refusal(int fd, const struct err *err);
+
+/* --- serve_status.c --- */
+void serve_count_run(struct serve *serve, uint64_t took_us);
+uint64_t serve_retry_ms(const struct serve *serve);
+int serve_status_json(struct serve *serve, struct buf *out) MUST_USE;
+
+/* --- serve_job.c --- */
+/* Takes request->run over. */
+void serve_job_ask(struct serve_client *client, struct protocol_request *request);
+void serve_job_cancel(struct serve_client *client, const char *id);
+/* Starts what may start. */
+void serve_job_pump(struct serve *serve);
+/* Of a client that is gone. */
+void serve_job_abandon(struct serve_client *client);
+/* Those that wait are told that they will not run here. */
+void serve_job_refuse_waiting(struct serve *serve);
+/* At the very end, when the pool is gone. */
+void serve_job_free_all(struct serve *serve);
+
+/* --- serve_policies.c --- */
+int serve_policies_load(struct serve *serve, struct err *err) MUST_USE;
+void serve_policies_reload(struct serve *serve);
+struct serve_policy *serve_policies_find(struct serve *serve, const char *name);
+void serve_policy_release(struct serve_policy *policy);
+void serve_policies_done(struct serve *serve);
+
+/* --- serve_record.c --- */
+int serve_record_open(struct serve *serve, struct err *err) MUST_USE;
+int serve_record_begin(struct serve_job *job, struct err *err) MUST_USE;
+/* Turns the outcome into a failure of ours when it cannot be recorded. */
+void serve_record_end(struct serve_job *job, struct outcome *outcome);
+void serve_record_close(struct serve *serve);

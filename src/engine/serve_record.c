@@ -1,0 +1,84 @@
+/*
+ * The ledger's part of a supervised run: one ledger for all of them. What is committed
+ * reaches the disk within half a second, by a timer that nobody waits for.
+ */
+#include <stdio.h>
+
+#include "engine/serve_parts.h"
+
+static const struct timeval flush_period = {.tv_usec = 500 * 1000};
+
+static void
+on_flush(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    const struct serve *serve = context;
+    ledger_flush_soon(serve->ledger);
+}
+
+int
+serve_record_open(struct serve *serve, struct err *err)
+{
+    int r = ledger_open(serve->options->ledger, LEDGER_WRITE, &serve->ledger, err);
+    if (r < 0)
+        return r;
+    /* Without it a power cut takes more than was said; nothing else depends on it. */
+    serve->on_flush = event_new(serve->base, -1, 0, on_flush, serve);
+    return 0;
+}
+
+/* Once for all that is committed until it comes: an idle supervisor has no timer. */
+static void
+flush_later(struct serve *serve)
+{
+    if (serve->on_flush && !event_pending(serve->on_flush, EV_TIMEOUT, NULL))
+        event_add(serve->on_flush, &flush_period);
+}
+
+int
+serve_record_begin(struct serve_job *job, struct err *err)
+{
+    const struct policy *policy = &job->policy;
+    const struct job *asked = &job->asked->job;
+    const struct ledger_intent intent = {.run = job->run_id,
+                                         .policy = policy->name,
+                                         .name = asked->name,
+                                         .code = buf_span(&asked->code),
+                                         .keep_code = policy->keep_code == KEEP_CODE_YES,
+                                         .full_sync = policy->sync == SYNC_FULL};
+    int r = ledger_intent(job->serve->ledger, &intent, &job->intent, err);
+    if (r == 0)
+        flush_later(job->serve);
+    return r;
+}
+
+void
+serve_record_end(struct serve_job *job, struct outcome *outcome)
+{
+    struct err err;
+    struct ledger *ledger = job->serve->ledger;
+    const struct policy *policy = &job->policy;
+    if (job->intent == 0)
+        return;
+    int r = ledger_outcome(ledger, job->intent, outcome, policy->sync == SYNC_FULL, &err);
+    job->intent = 0;
+    if (r < 0) {
+        struct err why;
+        err_set(&why, r, "how the run ended could not be recorded: %.180s", err.text);
+        outcome_fail(outcome, &why);
+        return;
+    }
+    flush_later(job->serve);
+    const struct ledger_retention retention = {.days = policy->ledger_days,
+                                               .bytes = policy->ledger_bytes};
+    (void)!ledger_tidy(ledger, &retention, &err); /* the next run tries again */
+}
+
+void
+serve_record_close(struct serve *serve)
+{
+    if (serve->on_flush)
+        event_free(serve->on_flush);
+    ledger_free(serve->ledger);
+}

@@ -1,0 +1,202 @@
+/* What the supervisor says, frame by frame, written into what waits to be sent. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "base/utf8.h"
+#include "engine/serve_parts.h"
+
+/* The words that programs go by. */
+static const struct {
+    int code;
+    const char *word;
+} words[] = {
+    {-EBADMSG, "protocol"}, {-EMSGSIZE, "protocol"}, {-EPROTONOSUPPORT, "version"},
+    {-EINVAL, "request"},   {-ENOENT, "policy"},     {-EPERM, "limit"},
+    {-ERANGE, "limit"},     {-ENOEXEC, "python"},    {-EFBIG, "memory"},
+    {-EACCES, "peer"},      {-EBUSY, "clients"},     {-ESRCH, "id"},
+};
+
+static const char *
+word_of(int code)
+{
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+        if (words[i].code == code)
+            return words[i].word;
+    return "internal";
+}
+
+/* Out of memory for an answer: better none than half of one. */
+static bool
+end_frame(struct serve_client *client, size_t at, int r)
+{
+    r = protocol_end(&client->out, at, r);
+    if (r < 0)
+        serve_client_close(client);
+    return r == 0;
+}
+
+static bool
+begin_frame(struct serve_client *client, size_t *at)
+{
+    if (client->closed)
+        return false;
+    if (protocol_begin(&client->out, at) == 0)
+        return true;
+    serve_client_close(client);
+    return false;
+}
+
+PRINTF(2, 3)
+static void
+say(struct serve_client *client, const char *format, ...)
+{
+    char text[512];
+    size_t at;
+    va_list args;
+    if (!begin_frame(client, &at))
+        return;
+    va_start(args, format);
+    int n = vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    end_frame(client, at,
+              n > 0 && n < (int)sizeof(text) ? buf_append(&client->out, text, (size_t)n)
+                                             : -EINVAL);
+}
+
+void
+serve_reply_hello(struct serve_client *client)
+{
+    say(client, "{\"adyton\":%d,\"program\":\"%s\"}", PROTOCOL_VERSION, ADYTON_VERSION);
+}
+
+void
+serve_reply_pong(struct serve_client *client)
+{
+    say(client, "{\"type\":\"pong\"}");
+}
+
+void
+serve_reply_accepted(struct serve_client *client, const char *id, size_t ahead)
+{
+    say(client, "{\"type\":\"accepted\",\"id\":\"%s\",\"ahead\":%zu}", id, ahead);
+}
+
+void
+serve_reply_busy(struct serve_client *client, const char *id, uint64_t retry_ms)
+{
+    client->serve->refused++;
+    say(client, "{\"type\":\"busy\",\"id\":\"%s\",\"retry_after_ms\":%" PRIu64 "}", id,
+        retry_ms);
+}
+
+void
+serve_reply_dropped(struct serve_client *client, const char *id, int stream)
+{
+    say(client, "{\"type\":\"dropped\",\"id\":\"%s\",\"stream\":\"%s\"}", id,
+        stream == 1 ? "stdout" : "stderr");
+}
+
+static int
+put_error(struct buf *out, const char *id, const struct err *err)
+{
+    uint64_t replaced;
+    AUTO_BUF struct buf text;
+    buf_init(&text, 4 * sizeof(err->text));
+    /* A path in it may be no UTF-8. */
+    int r = utf8_append_valid(&text, span_of(err->text), &replaced);
+    if (r == 0)
+        r = buf_printf(out, "{\"type\":\"error\",\"code\":\"%s\",", word_of(err->code));
+    if (r == 0 && id[0] != '\0')
+        r = buf_printf(out, "\"id\":\"%s\",", id);
+    if (r == 0)
+        r = buf_printf(out, "\"message\":");
+    if (r == 0)
+        r = protocol_put_text(out, buf_span(&text));
+    return r < 0 ? r : buf_append(out, "}", 1);
+}
+
+void
+serve_reply_error(struct serve_client *client, const char *id, const struct err *err)
+{
+    size_t at;
+    if (begin_frame(client, &at))
+        end_frame(client, at, put_error(&client->out, id, err));
+}
+
+void
+serve_reply_refusal(int fd, const struct err *err)
+{
+    AUTO_BUF struct buf out;
+    size_t at;
+    buf_init(&out, 4096);
+    int r = protocol_begin(&out, &at);
+    if (r == 0)
+        r = protocol_end(&out, at, put_error(&out, "", err));
+    if (r == 0) /* a fresh socket has room for it */
+        (void)!send(fd, out.p, out.n, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static int
+put_output(struct buf *out, const char *id, int stream, struct span bytes)
+{
+    int r = buf_printf(out, "{\"type\":\"%s\",\"id\":\"%s\",",
+                       stream == 1 ? "stdout" : "stderr", id);
+    if (r == 0)
+        r = protocol_put_data(out, "data", bytes);
+    return r < 0 ? r : buf_append(out, "}", 1);
+}
+
+void
+serve_reply_output(struct serve_client *client, const char *id, int stream,
+                   struct span bytes)
+{
+    size_t at;
+    if (begin_frame(client, &at))
+        end_frame(client, at, put_output(&client->out, id, stream, bytes));
+}
+
+static int
+put_finished(struct buf *out, const char *id, const struct outcome *outcome)
+{
+    int r = buf_printf(out, "{\"type\":\"finished\",\"id\":\"%s\",\"outcome\":", id);
+    if (r == 0)
+        r = outcome_json(outcome, OUTCOME_JSON_COMPACT | OUTCOME_JSON_EXACT, out);
+    return r < 0 ? r : buf_append(out, "}", 1);
+}
+
+/* Facts without streams, for an outcome that no frame can hold. */
+static void
+empty_streams(struct outcome *outcome)
+{
+    struct stream *const streams[] = {&outcome->out, &outcome->err};
+    for (size_t i = 0; i < 2; i++)
+        *streams[i] = (struct stream){.dropped_bytes = streams[i]->total_bytes,
+                                      .total_bytes = streams[i]->total_bytes};
+}
+
+void
+serve_reply_finished(struct serve_client *client, const char *id,
+                     const struct outcome *outcome)
+{
+    size_t at;
+    if (!begin_frame(client, &at))
+        return;
+    int r = protocol_end(&client->out, at, put_finished(&client->out, id, outcome));
+    if (r == 0)
+        return;
+    struct outcome facts = *outcome; /* borrows what it points to */
+    empty_streams(&facts);
+    if (begin_frame(client, &at))
+        end_frame(client, at, put_finished(&client->out, id, &facts));
+}
+
+void
+serve_reply_status(struct serve_client *client)
+{
+    size_t at;
+    if (begin_frame(client, &at))
+        end_frame(client, at, serve_status_json(client->serve, &client->out));
+}
