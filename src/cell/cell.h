@@ -23,6 +23,8 @@
 
 struct cell;
 
+struct zygote;
+
 struct cell_request {
     const struct policy *policy; /* all borrowed until `on_end` was called */
     const struct job *job;
@@ -42,3 +44,27 @@ int cell_start(struct event_base *base, const struct cell_request *request,
                struct outcome *outcome, struct cell **ret, struct err *err) MUST_USE;
 /* After on_end, or to abandon a living cell: ends it at once and waits for that. */
 void cell_free(struct cell *cell);
+
+/* --- warm cells --- */
+
+/* What becomes of a warm cell that waits for its job. */
+struct cell_warm_events {
+    void (*on_idle)(void *context); /* it can be given a job */
+    /* It cannot, ever; nothing of it is left. err says why when something failed. Free it. */
+    void (*on_lost)(void *context, const struct err *err);
+    void *context;
+};
+
+/* Asks a zygote for a cell under the zygote's policy. cgroup: one that was found (cgroup.h),
+ * whose parents it will share. */
+struct cgroup;
+int cell_prepare(struct event_base *base, struct zygote *zygote,
+                 const struct policy *policy, const struct cgroup *cgroup,
+                 const struct cell_warm_events *events, struct cell **ret,
+                 struct err *err) MUST_USE;
+/* Gives an idle cell its job; the policy is the zygote's, with limits that may be narrower. From
+ * here it behaves as one from cell_start. start: "pool" or "warm", for the outcome. */
+int cell_give(struct cell *cell, const struct cell_request *request, const char *start,
+              struct outcome *outcome, struct err *err) MUST_USE;
+/* Ends a cell; on_lost or on_end follows when it is gone. */
+void cell_stop(struct cell *cell);

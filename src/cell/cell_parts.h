@@ -13,6 +13,7 @@
 #include "guest/wire.h"
 #include "jail/cgroup.h"
 #include "jail/jail.h"
+#include "warm/zygote.h"
 
 enum {
     START_LIMIT_MS = 20 * 1000, /* not sealed by then: it never will be */
@@ -49,7 +50,14 @@ struct cell {
     struct cell_request request;
     struct event_base *base;
     struct outcome *outcome;
-    struct jail_plan *plan; /* heap: two filters are large */
+    const struct jail_plan *plan;
+    struct jail_plan
+        *own_plan;         /* heap: two filters are large; NULL when it is the zygote's */
+    struct zygote *zygote; /* NULL: a cold cell */
+    uint32_t warm_id;
+    struct cell_warm_events warm;
+    bool made, given;  /* warm: ready in the factory; has its job */
+    const char *start; /* of the outcome: "cold", "warm", "pool" */
     struct cgroup cgroup;
     struct keeper keeper;
     char scratch_dir[JAIL_PATH_BYTES]; /* landlock isolation; "" when there is none */
@@ -76,15 +84,48 @@ struct cell {
     uint64_t meter_peak_bytes, meter_cpu_us, meter_processes; /* without a cgroup */
 };
 
+/* --- channels.c --- */
+/* The child's ends, gone from the supervisor once the cell runs. */
+struct child_ends {
+    int report, guest, stdin_fd, stdout_fd, stderr_fd;
+    int joins[CGROUP_SLOTS];
+};
+void child_ends_init(struct child_ends *child);
+int child_ends_make(struct cell *cell, struct child_ends *child,
+                    struct err *err) MUST_USE;
+void child_ends_close(struct child_ends *child);
+
+/* The guest's flags for a policy (enum guest_flag). */
+uint32_t cell_guest_flags(const struct cell *cell);
+
 /* --- spawn.c: from a request to a running init --- */
 int cell_spawn(struct cell *cell, struct err *err) MUST_USE;
 
+/* --- warm.c --- */
+/* The guest of a warm cell has sealed itself. */
+void warm_sealed(struct cell *cell);
+
 /* --- watch.c --- */
+struct cell *cell_new(struct event_base *base);
+void cell_assign(struct cell *cell, const struct cell_request *request,
+                 struct outcome *outcome);
+struct event *cell_watch(struct cell *cell, int fd, short what,
+                         event_callback_fn callback, uint64_t timeout_us);
+void cell_on_guest(evutil_socket_t fd, short what, void *context);
+void cell_on_wall(evutil_socket_t fd, short what, void *context);
+int cell_watch_streams(struct cell *cell, struct err *err) MUST_USE;
+/* Everything in the cell is dead: what its pipes hold is all there will be. Decides, releases,
+ * and tells. */
+void cell_finish(struct cell *cell);
 /* Ends the cell for a reason; the first reason counts. */
 void cell_end(struct cell *cell, enum cause cause);
 /* Ends it for a fault of ours: what, and why as an errno. The first one is told. */
 void cell_fail(struct cell *cell, int code, const char *what);
 
+/* Releases all that a cell has on the host; its processes are dead. */
+void cell_release(struct cell *cell);
+/* Validation has begun: its clock starts. */
+void cell_validate(struct cell *cell);
 /* The code may run: its clock starts. */
 void cell_go(struct cell *cell);
 

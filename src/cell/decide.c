@@ -388,5 +388,5 @@ cell_decide(struct cell *cell)
              cell->request.image->version);
     snprintf(outcome->isolation_name, sizeof(outcome->isolation_name), "%s",
              facts.policy->isolation == ISOLATION_NAMESPACES ? "namespaces" : "landlock");
-    snprintf(outcome->start, sizeof(outcome->start), "cold");
+    snprintf(outcome->start, sizeof(outcome->start), "%s", cell->start);
 }

@@ -101,7 +101,7 @@ keeper_remove_tree(const char *path)
 }
 
 static NORETURN void
-keep(struct cgroup *cgroup, const char *scratch_dir, int lifeline)
+keep(struct cgroup *cgroup, const char *scratch_dir, bool family, int lifeline)
 {
     char done;
     /* Not of the terminal's foreground group: Ctrl-C is for the supervisor. And none of
@@ -123,15 +123,18 @@ keep(struct cgroup *cgroup, const char *scratch_dir, int lifeline)
     while (n < 0 && errno == EINTR);
     if (n == 1)
         _exit(EXIT_SUCCESS);
-    (void)cgroup_remove(cgroup);
+    if (family)
+        cgroup_remove_family(cgroup);
+    else
+        (void)cgroup_remove(cgroup);
     if (scratch_dir[0] != '\0')
         (void)!keeper_remove_tree(scratch_dir);
     _exit(EXIT_SUCCESS);
 }
 
 int
-keeper_start(const struct cgroup *cgroup, const char *scratch_dir, struct keeper *ret,
-             struct err *err)
+keeper_start(const struct cgroup *cgroup, const char *scratch_dir, bool family,
+             struct keeper *ret, struct err *err)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
@@ -140,7 +143,7 @@ keeper_start(const struct cgroup *cgroup, const char *scratch_dir, struct keeper
     if (pid == 0) {
         struct cgroup own = *cgroup;
         close(ends[1]);
-        keep(&own, scratch_dir, ends[0]);
+        keep(&own, scratch_dir, family, ends[0]);
     }
     int saved = errno;
     close(ends[0]);

@@ -16,7 +16,9 @@ struct keeper {
     int lifeline; /* closing it without keeper_done is the supervisor's death */
 };
 
-int keeper_start(const struct cgroup *cgroup, const char *scratch_dir, struct keeper *ret,
+/* family: of a supervisor, for all groups that it ever makes; else for this one alone. */
+int keeper_start(const struct cgroup *cgroup, const char *scratch_dir, bool family,
+                 struct keeper *ret,
                  struct err *err) MUST_USE;
 /* All is removed already: the keeper goes without touching anything. */
 void keeper_done(struct keeper *keeper);

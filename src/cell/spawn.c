@@ -21,14 +21,6 @@
 #include "kernel/kernel.h"
 #include "warm/command.h"
 
-/* The child's ends, gone from the supervisor once the cell runs. */
-struct child_ends {
-    int report, guest, stdin_fd, stdout_fd, stderr_fd;
-    int joins[CGROUP_SLOTS];
-};
-
-static const struct child_ends no_ends = {-1, -1, -1, -1, -1, {-1, -1, -1}};
-
 static int
 find_cgroup(struct cell *cell, struct err *err)
 {
@@ -48,7 +40,7 @@ name_scratch(struct cell *cell, struct err *err)
         return 0;
     /* As root the cell has another user, who may not pass through root's own TMPDIR. */
     const char *base = cell->plan->as_root ? NULL : getenv("TMPDIR");
-    char *name = cell->plan->scratch_dir;
+    char *name = cell->own_plan->scratch_dir;
     int n = snprintf(name, sizeof(cell->plan->scratch_dir), "%s/adyton-%d-%llx",
                      base && base[0] == '/' ? base : "/tmp", getpid(),
                      (unsigned long long)(uintptr_t)cell ^
@@ -66,75 +58,6 @@ make_scratch(struct cell *cell, struct err *err)
     if (cell->scratch_dir[0] != '\0' && mkdir(cell->scratch_dir, 0700) < 0)
         return err_sys(err, "make the private folder %s", cell->scratch_dir);
     return 0;
-}
-
-static int
-make_claims(struct cell *cell, struct err *err)
-{
-    cell->claims_fd = memfd_create("claims", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (cell->claims_fd < 0 || ftruncate(cell->claims_fd, sizeof(struct claims)) < 0)
-        return err_sys(err, "make the claims memory");
-    /* A guest that could shrink it would kill us with SIGBUS. */
-    if (fcntl(cell->claims_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) <
-        0)
-        return err_sys(err, "seal the claims memory's size");
-    void *memory =
-        mmap(NULL, sizeof(struct claims), PROT_READ, MAP_SHARED, cell->claims_fd, 0);
-    if (memory == MAP_FAILED)
-        return err_sys(err, "map the claims memory");
-    cell->claims = memory;
-    return 0;
-}
-
-static int
-make_pair(int *ret_ours, int *ret_theirs, struct err *err)
-{
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-        return err_sys(err, "make a socket pair");
-    *ret_ours = ends[0];
-    *ret_theirs = ends[1];
-    return 0;
-}
-
-static int
-make_pipe(int *ret_read, int *ret_write, struct err *err)
-{
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return err_sys(err, "make a pipe");
-    *ret_read = ends[0];
-    *ret_write = ends[1];
-    return 0;
-}
-
-static int
-make_channels(struct cell *cell, struct child_ends *child, struct err *err)
-{
-    int r = make_claims(cell, err);
-    if (r == 0)
-        r = make_pair(&cell->report, &child->report, err);
-    if (r == 0)
-        r = make_pair(&cell->guest, &child->guest, err);
-    if (r == 0)
-        r = make_pipe(&child->stdin_fd, &cell->stdin_fd, err);
-    if (r == 0)
-        r = make_pipe(&cell->out.fd, &child->stdout_fd, err);
-    if (r == 0)
-        r = make_pipe(&cell->err.fd, &child->stderr_fd, err);
-    return r;
-}
-
-static void
-close_child_ends(struct child_ends *child)
-{
-    fd_close(&child->report);
-    fd_close(&child->guest);
-    fd_close(&child->stdin_fd);
-    fd_close(&child->stdout_fd);
-    fd_close(&child->stderr_fd);
-    for (size_t i = 0; i < CGROUP_SLOTS; i++)
-        fd_close(&child->joins[i]);
 }
 
 /* With v2 the new process is born in its group. Docker's default profile has no clone3:
@@ -217,12 +140,14 @@ write_maps(struct cell *cell, struct err *err)
                  : 0;
 }
 
-static uint32_t
-guest_flags(const struct policy *policy)
+uint32_t
+cell_guest_flags(const struct cell *cell)
 {
+    const struct policy *policy = cell->request.policy;
     uint32_t flags = policy->processes != PROCESSES_EXEC ? GUEST_NO_PROGRAMS : 0;
     flags |= policy->processes == PROCESSES_NONE ? GUEST_NO_FORK : 0;
     flags |= policy->network == NETWORK_NONE ? GUEST_NO_NETWORK : 0;
+    flags |= validation_is_on(cell) ? GUEST_CHECK : 0;
     return flags;
 }
 
@@ -230,7 +155,7 @@ guest_flags(const struct policy *policy)
 static int
 send_setup(struct cell *cell, struct err *err)
 {
-    int r = jail_plan_filter(cell->plan, err);
+    int r = jail_plan_filter(cell->own_plan, err);
     if (r < 0)
         return r;
     struct guest_setup *setup = calloc(1, sizeof(*setup));
@@ -238,9 +163,7 @@ send_setup(struct cell *cell, struct err *err)
         return err_set(err, -ENOMEM, "no memory for the guest's setup");
     setup->magic = GUEST_MAGIC;
     setup->version = GUEST_VERSION;
-    setup->flags = guest_flags(cell->request.policy);
-    if (validation_is_on(cell))
-        setup->flags |= GUEST_CHECK;
+    setup->flags = cell_guest_flags(cell);
     setup->seal = cell->plan->seal;
     r = fd_send(cell->guest, setup, sizeof(*setup), &cell->claims_fd, 1);
     free(setup);
@@ -282,8 +205,7 @@ start_init(struct cell *cell, struct child_ends *child, struct err *err)
         return r;
     r = clone_init(cell, child, &line, err);
     command_line_done(&line);
-    close_child_ends(child);
-    *child = no_ends;
+    child_ends_close(child);
     if (r == 0)
         r = write_maps(cell, err);
     if (r == 0) {
@@ -298,26 +220,28 @@ int
 cell_spawn(struct cell *cell, struct err *err)
 {
     const struct cell_request *request = &cell->request;
-    struct child_ends child = no_ends;
+    struct child_ends child;
+    child_ends_init(&child);
     int r = find_cgroup(cell, err);
     if (r == 0)
         r = jail_plan_build(request->policy, request->image, request->guest_file,
-                            cell->cgroup.version != 0, cell->plan, err);
-    cell->plan->seal.landlock_fd = cell->plan->init_seal.landlock_fd = GUEST_LANDLOCK_FD;
+                            cell->cgroup.version != 0, cell->own_plan, err);
+    cell->own_plan->seal.landlock_fd = cell->own_plan->init_seal.landlock_fd =
+        GUEST_LANDLOCK_FD;
     if (r == 0)
         r = name_scratch(cell, err);
     if (r == 0)
-        r = keeper_start(&cell->cgroup, cell->scratch_dir, &cell->keeper, err);
+        r = keeper_start(&cell->cgroup, cell->scratch_dir, false, &cell->keeper, err);
     if (r == 0)
         r = cgroup_make(&cell->cgroup, request->policy, err);
     if (r == 0)
         r = make_scratch(cell, err);
     if (r == 0)
-        r = make_channels(cell, &child, err);
+        r = child_ends_make(cell, &child, err);
     if (r == 0)
         r = cgroup_open_joins(&cell->cgroup, child.joins, err);
     if (r == 0)
         r = start_init(cell, &child, err);
-    close_child_ends(&child);
+    child_ends_close(&child);
     return r;
 }

@@ -39,6 +39,8 @@ cell_end(struct cell *cell, enum cause cause)
 {
     if (cell->cause == CAUSE_NONE && !cell->exited)
         cell->cause = cause;
+    if (cell->zygote && !cell->finished)
+        zygote_kill(cell->zygote, cell->warm_id);
     if (cell->init <= 0)
         return;
     /* With a pid namespace init's death is everybody's. Without one init has to do it:
@@ -65,8 +67,8 @@ cell_fail(struct cell *cell, int code, const char *what)
     cell_end(cell, CAUSE_ABANDON);
 }
 
-static void
-on_wall(evutil_socket_t fd, short what, void *context)
+void
+cell_on_wall(evutil_socket_t fd, short what, void *context)
 {
     (void)fd;
     (void)what;
@@ -124,9 +126,9 @@ on_oom(evutil_socket_t fd, short what, void *context)
         cell_end(cell, CAUSE_MEMORY);
 }
 
-static struct event *
-watch(struct cell *cell, int fd, short what, event_callback_fn callback,
-      uint64_t timeout_us)
+struct event *
+cell_watch(struct cell *cell, int fd, short what, event_callback_fn callback,
+           uint64_t timeout_us)
 {
     struct event *event = event_new(cell->base, fd, what, callback, cell);
     struct timeval timeout = time_of(timeout_us);
@@ -168,6 +170,13 @@ cell_go(struct cell *cell)
         cell_fail(cell, r, "let the cell go");
 }
 
+void
+cell_validate(struct cell *cell)
+{
+    struct timeval limit = time_of(validation_limit_ms(cell) * MS_US);
+    event_add(cell->on_wall, &limit);
+}
+
 /* The guest has sealed itself: it may go, or validates first. */
 static void
 hear_guest(struct cell *cell)
@@ -177,7 +186,7 @@ hear_guest(struct cell *cell)
     ssize_t n = fd_receive(cell->guest, &ready, sizeof(ready), fds, 1);
     if (n == -EAGAIN)
         return;
-    if (n != (ssize_t)sizeof(ready) || !validation_is_on(cell))
+    if (n != (ssize_t)sizeof(ready) || (!cell->zygote && !validation_is_on(cell)))
         forget(&cell->on_guest);
     if (n < 0)
         cell_fail(cell, (int)n, "hear from the guest");
@@ -195,17 +204,21 @@ hear_guest(struct cell *cell)
         cell_fail(cell, -EMFILE, "listen to the cell's system calls");
         return;
     }
-    cell->on_notify = watch(cell, cell->notify, EV_READ | EV_PERSIST, cell_notified, 0);
+    cell->on_notify =
+        cell_watch(cell, cell->notify, EV_READ | EV_PERSIST, cell_notified, 0);
+    if (cell->zygote) {
+        warm_sealed(cell);
+        return;
+    }
     if (!validation_is_on(cell)) {
         cell_go(cell);
         return;
     }
-    struct timeval limit = time_of(validation_limit_ms(cell) * MS_US);
-    event_add(cell->on_wall, &limit);
+    cell_validate(cell);
 }
 
-static void
-on_guest(evutil_socket_t fd, short what, void *context)
+void
+cell_on_guest(evutil_socket_t fd, short what, void *context)
 {
     (void)fd;
     (void)what;
@@ -317,8 +330,8 @@ collect(struct cell *cell)
         note_failure(cell, &err);
 }
 
-static void
-release(struct cell *cell)
+void
+cell_release(struct cell *cell)
 {
     stop_watching(cell);
     output_done(&cell->out);
@@ -336,38 +349,44 @@ release(struct cell *cell)
     bool clean = cgroup_remove(&cell->cgroup) == 0;
     if (cell->scratch_dir[0] != '\0' && keeper_remove_tree(cell->scratch_dir) < 0)
         clean = false;
-    if (clean)
+    if (cell->keeper.pid > 0 && clean)
         keeper_done(&cell->keeper);
     else
         fd_close(&cell->keeper.lifeline); /* it goes on trying */
 }
 
-/* Init is dead, so everything in the cell is: what its pipes hold is all there will
- * be. */
+void
+cell_finish(struct cell *cell)
+{
+    /* A supervisor that was held up meets all of a short run at once, in any order. */
+    if (cell->on_guest && !cell->sealed)
+        hear_guest(cell);
+    if (cell->on_guest && cell->sealed)
+        validation_hear(cell);
+    if (cell->ended_us == 0)
+        cell->ended_us = clock_now_us();
+    stop_watching(cell);
+    output_drain(&cell->out);
+    output_drain(&cell->err);
+    collect(cell);
+    cell_decide(cell);
+    cell_release(cell);
+    cell->finished = true;
+    cell->request.on_end(cell->request.context);
+}
+
 static void
 on_init(evutil_socket_t fd, short what, void *context)
 {
     (void)fd;
     (void)what;
     struct cell *cell = context;
-    /* A supervisor that was held up meets all of a short run at once, in any order. */
     if (cell->on_guest && !cell->sealed)
-        hear_guest(cell);
-    if (cell->on_guest && cell->sealed)
-        validation_hear(cell);
+        hear_guest(cell); /* before init's last word: what ended may have been sealed */
     while (read_message(cell) > 0)
         continue;
-    if (cell->ended_us == 0)
-        cell->ended_us = clock_now_us();
     reap_init(cell);
-    stop_watching(cell);
-    output_drain(&cell->out);
-    output_drain(&cell->err);
-    collect(cell);
-    cell_decide(cell);
-    release(cell);
-    cell->finished = true;
-    cell->request.on_end(cell->request.context);
+    cell_finish(cell);
 }
 
 static int
@@ -377,32 +396,24 @@ unblock(int fd, const char *what, struct err *err)
     return r < 0 ? err_set(err, r, "watch %s: %s", what, strerrordesc_np(-r)) : 0;
 }
 
-static int
-start_watching(struct cell *cell, struct err *err)
+int
+cell_watch_streams(struct cell *cell, struct err *err)
 {
     struct outcome *outcome = cell->outcome;
     const struct job *job = cell->request.job;
     int r = output_start(cell, &cell->out, 1, cell->out.fd, &outcome->out, err);
     if (r == 0)
         r = output_start(cell, &cell->err, 2, cell->err.fd, &outcome->err, err);
-    if (r == 0)
-        r = unblock(cell->report, "the cell's init", err);
-    if (r == 0)
-        r = unblock(cell->guest, "the guest", err);
     if (r == 0 && job->stdin_bytes.n > 0)
         r = unblock(cell->stdin_fd, "the cell's stdin", err);
     if (r < 0)
         return r;
-    cell->on_init = watch(cell, cell->init_pidfd, EV_READ | EV_PERSIST, on_init, 0);
-    cell->on_report = watch(cell, cell->report, EV_READ | EV_PERSIST, on_report, 0);
-    cell->on_guest = watch(cell, cell->guest, EV_READ | EV_PERSIST, on_guest, 0);
-    cell->on_wall = watch(cell, -1, 0, on_wall, (uint64_t)START_LIMIT_MS * MS_US);
     cell->oom_fd = cgroup_watch_oom(&cell->cgroup);
     if (cell->oom_fd >= 0)
-        cell->on_oom = watch(cell, cell->oom_fd, EV_READ | EV_PERSIST, on_oom, 0);
+        cell->on_oom = cell_watch(cell, cell->oom_fd, EV_READ | EV_PERSIST, on_oom, 0);
     if (job->stdin_bytes.n > 0)
         cell->on_stdin =
-            watch(cell, cell->stdin_fd, EV_WRITE | EV_PERSIST, cell_feed_stdin, 0);
+            cell_watch(cell, cell->stdin_fd, EV_WRITE | EV_PERSIST, cell_feed_stdin, 0);
     else
         close(fd_take(&cell->stdin_fd));
     return cell->failure.code == 0
@@ -410,24 +421,31 @@ start_watching(struct cell *cell, struct err *err)
                : err_set(err, cell->failure.code, "%s", cell->failure.text);
 }
 
-static struct cell *
-cell_new(struct event_base *base, const struct cell_request *request,
-         struct outcome *outcome)
+static int
+start_watching(struct cell *cell, struct err *err)
+{
+    int r = unblock(cell->report, "the cell's init", err);
+    if (r == 0)
+        r = unblock(cell->guest, "the guest", err);
+    if (r < 0)
+        return r;
+    cell->on_init = cell_watch(cell, cell->init_pidfd, EV_READ | EV_PERSIST, on_init, 0);
+    cell->on_report = cell_watch(cell, cell->report, EV_READ | EV_PERSIST, on_report, 0);
+    cell->on_guest =
+        cell_watch(cell, cell->guest, EV_READ | EV_PERSIST, cell_on_guest, 0);
+    cell->on_wall =
+        cell_watch(cell, -1, 0, cell_on_wall, (uint64_t)START_LIMIT_MS * MS_US);
+    return cell_watch_streams(cell, err);
+}
+
+struct cell *
+cell_new(struct event_base *base)
 {
     struct cell *cell = calloc(1, sizeof(*cell));
     if (!cell)
         return NULL;
-    cell->plan = calloc(1, sizeof(*cell->plan));
-    if (!cell->plan) {
-        free(cell);
-        return NULL;
-    }
-    cell->request = *request;
     cell->base = base;
-    cell->outcome = outcome;
     cell->started_us = clock_now_us();
-    source_init(&cell->source, buf_span(&request->job->code));
-    policy_check_settings(request->policy, &cell->check);
     cell->init_pidfd = cell->report = cell->guest = cell->notify = cell->tmp_fd = -1;
     cell->proc_fd = cell->oom_fd = cell->stdin_fd = cell->claims_fd = -1;
     cell->out.fd = cell->err.fd = cell->keeper.lifeline = -1;
@@ -435,13 +453,30 @@ cell_new(struct event_base *base, const struct cell_request *request,
     return cell;
 }
 
+void
+cell_assign(struct cell *cell, const struct cell_request *request,
+            struct outcome *outcome)
+{
+    cell->request = *request;
+    cell->outcome = outcome;
+    source_init(&cell->source, buf_span(&request->job->code));
+    policy_check_settings(request->policy, &cell->check);
+}
+
 int
 cell_start(struct event_base *base, const struct cell_request *request,
            struct outcome *outcome, struct cell **ret, struct err *err)
 {
-    struct cell *cell = cell_new(base, request, outcome);
-    if (!cell)
+    struct cell *cell = cell_new(base);
+    if (cell)
+        cell->own_plan = calloc(1, sizeof(*cell->own_plan));
+    if (!cell || !cell->own_plan) {
+        free(cell);
         return err_set(err, -ENOMEM, "no memory for a cell");
+    }
+    cell->plan = cell->own_plan;
+    cell->start = "cold";
+    cell_assign(cell, request, outcome);
     int r = cell_spawn(cell, err);
     if (r == 0)
         r = start_watching(cell, err);
@@ -464,9 +499,13 @@ cell_free(struct cell *cell)
         close(fd_take(&cell->report));
         reap_init(cell);
     }
+    if (cell->zygote && !cell->finished) {
+        zygote_kill(cell->zygote, cell->warm_id);
+        zygote_forget(cell->zygote, cell->warm_id);
+    }
     if (!cell->finished)
-        release(cell);
+        cell_release(cell);
     source_done(&cell->source);
-    free(cell->plan);
+    free(cell->own_plan);
     free(cell);
 }

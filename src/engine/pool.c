@@ -34,7 +34,7 @@ static const char *const usual_modules[] = {"collections", "csv",
                                             "uuid",        "numpy",
                                             "pandas",      "matplotlib.pyplot"};
 
-struct place {
+struct pool_place {
     struct environment *environment;
     struct image *image;
 };
@@ -43,7 +43,7 @@ struct pool {
     struct pool_options options;
     struct cgroup cgroup; /* whose parents warm cells share; version 0: none */
     struct keeper keeper;
-    struct place places[ENVIRONMENTS_MAX];
+    struct pool_place places[ENVIRONMENTS_MAX];
     size_t places_n;
     char guest[ENGINE_GUEST_BYTES];
     struct pool_run *runs; /* those that are not released yet */
@@ -171,7 +171,7 @@ static int
 add_environment(struct pool *pool, const struct policy *policy, const char *python,
                 struct err *err)
 {
-    struct place *place = &pool->places[pool->places_n];
+    struct pool_place *place = &pool->places[pool->places_n];
     if (pool->places_n == ENVIRONMENTS_MAX)
         return err_set(err, -EAGAIN, "there are %d kinds of warm cells already",
                        ENVIRONMENTS_MAX);

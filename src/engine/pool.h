@@ -21,7 +21,9 @@ struct pool_run;
 struct pool_options {
     struct event_base *base; /* borrowed */
     const char *python; /* of the default environment; NULL: the default interpreter */
-    uint64_t idle_min, idle_max; /* pooled cells that wait, for each environment */
+    uint64_t idle_min, idle_max; /* pooled cells that wait, for each environment; 0: 2, 16 */
+    const char *const *modules;  /* that zygotes import; NULL: the usual ones */
+    size_t modules_n;
 };
 
 struct pool_request {
@@ -41,6 +43,9 @@ struct pool_status {
     uint64_t memory_bytes; /* of zygotes and idle cells, as far as it is known */
 };
 
+/* Starts a zygote for runs under this policy (borrowed for the call), so that the first of
+ * them finds it warm. Without it the first run starts it, and is cold. */
+int pool_warm(struct pool *pool, const struct policy *policy, struct err *err) MUST_USE;
 int pool_new(const struct pool_options *options, struct pool **ret,
              struct err *err) MUST_USE;
 /* Starts a run; on failure on_end is not called. */

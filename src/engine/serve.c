@@ -167,6 +167,19 @@ clean_house(void)
     (void)!cgroup_find(&cgroup, &err);
 }
 
+/* The default policy and the operator's own are what clients will name. One that cannot be
+ * warm here runs cold, and its runs say why they cannot, where they cannot. */
+static void
+warm_up(struct serve *serve)
+{
+    struct err err;
+    for (size_t i = 0; i < serve->policies_n; i++) {
+        const struct serve_policy *loaded = serve->policies[i];
+        if (loaded->path || strcmp(loaded->policy.name, policy_default) == 0)
+            (void)!pool_warm(serve->pool, &loaded->policy, &err);
+    }
+}
+
 static int
 begin(struct serve *serve, struct err *err)
 {
@@ -187,6 +200,8 @@ begin(struct serve *serve, struct err *err)
         r = serve_record_open(serve, err);
     if (r == 0)
         r = pool_new(&pool, &serve->pool, err);
+    if (r == 0)
+        warm_up(serve);
     return r < 0 ? r : watch_socket(serve, err);
 }
 

@@ -89,6 +89,19 @@ apply_setting(const struct cgroup *cgroup, const struct setting *setting,
 }
 
 int
+cgroup_limit(const struct cgroup *cgroup, const struct policy *policy, struct err *err)
+{
+    for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
+        if (settings[i].version != cgroup->version)
+            continue;
+        int r = apply_setting(cgroup, &settings[i], policy, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int
 cgroup_make(struct cgroup *cgroup, const struct policy *policy, struct err *err)
 {
     for (size_t i = 0; i < CGROUP_SLOTS; i++) {
@@ -98,14 +111,7 @@ cgroup_make(struct cgroup *cgroup, const struct policy *policy, struct err *err)
         if (r < 0)
             return r;
     }
-    for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
-        if (settings[i].version != cgroup->version)
-            continue;
-        int r = apply_setting(cgroup, &settings[i], policy, err);
-        if (r < 0)
-            return r;
-    }
-    return 0;
+    return cgroup_limit(cgroup, policy, err);
 }
 
 int

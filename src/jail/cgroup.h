@@ -39,10 +39,17 @@ struct cgroup_usage {
  * sentence when there are none. Removes groups left behind by dead supervisors on the
  * way. */
 int cgroup_find(struct cgroup *ret, struct err *err) MUST_USE;
+/* Another one beneath the same parents: a name, no look around. */
+void cgroup_like(const struct cgroup *other, struct cgroup *ret);
+/* Removes every group of the supervisor that named this one; for when it is dead. */
+void cgroup_remove_family(const struct cgroup *cgroup);
 int cgroup_make(struct cgroup *cgroup, const struct policy *policy,
                 struct err *err) MUST_USE;
 /* Opens, for each hierarchy, the file through which the new process joins (cgroup_join);
  * unused places give -1. The caller closes them. */
+/* Sets the limits again, which a job may have narrowed. */
+int cgroup_limit(const struct cgroup *cgroup, const struct policy *policy,
+                 struct err *err) MUST_USE;
 int cgroup_open_joins(const struct cgroup *cgroup, int ret_fds[CGROUP_SLOTS],
                       struct err *err) MUST_USE;
 /* In the new process, while it has one thread; not needed after CLONE_INTO_CGROUP. With

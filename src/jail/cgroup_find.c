@@ -274,6 +274,54 @@ refusal(int r, struct err *err)
                    strerrordesc_np(-r), mend);
 }
 
+static void
+name_group(struct cgroup *cgroup, unsigned long long started)
+{
+    snprintf(cgroup->name, sizeof(cgroup->name), "adyton-%d-%llu-%llu", getpid(), started,
+             (unsigned long long)clock_now_us());
+}
+
+void
+cgroup_like(const struct cgroup *other, struct cgroup *ret)
+{
+    *ret = *other;
+    for (size_t i = 0; i < CGROUP_SLOTS; i++)
+        ret->slots[i].dir = -1;
+    /* The family name stays, up to the last dash: cgroup_remove_family goes by it. */
+    char *dash = strrchr(ret->name, '-');
+    size_t n = dash ? (size_t)(dash - ret->name) + 1 : 0;
+    if (dash)
+        snprintf(dash + 1, sizeof(ret->name) - n, "%llu",
+                 (unsigned long long)clock_now_us());
+}
+
+/* Names differ after the last dash alone: see name_group. */
+static void
+remove_family(const char *parent, const char *name)
+{
+    const char *dash = strrchr(name, '-');
+    DIR *dir = opendir(parent);
+    if (!dir || !dash) {
+        if (dir)
+            closedir(dir);
+        return;
+    }
+    size_t n = (size_t)(dash - name) + 1;
+    struct dirent *entry;
+    for (int i = 0; i < STALE_MAX && (entry = readdir(dir)) != NULL; i++)
+        if (strncmp(entry->d_name, name, n) == 0)
+            (void)!cgroup_slot_remove(parent, entry->d_name);
+    closedir(dir);
+}
+
+void
+cgroup_remove_family(const struct cgroup *cgroup)
+{
+    for (size_t i = 0; i < CGROUP_SLOTS; i++)
+        if (cgroup->slots[i].parent[0] != '\0')
+            remove_family(cgroup->slots[i].parent, cgroup->name);
+}
+
 int
 cgroup_find(struct cgroup *ret, struct err *err)
 {
@@ -302,8 +350,7 @@ cgroup_find(struct cgroup *ret, struct err *err)
         return err_set(err, r, "name the control group: read our start time: %s",
                        strerrordesc_np(-r));
     }
-    snprintf(ret->name, sizeof(ret->name), "adyton-%d-%llu-%llu", getpid(), started,
-             (unsigned long long)clock_now_us());
+    name_group(ret, started);
     for (size_t i = 0; i < CGROUP_SLOTS; i++)
         if (ret->slots[i].parent[0] != '\0')
             sweep(ret->slots[i].parent);

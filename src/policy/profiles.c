@@ -86,6 +86,31 @@ policy_load(const char *name_or_path, struct policy *ret, struct err *err)
                    policy_profiles[1], policy_profiles[2]);
 }
 
+int
+policy_copy(const struct policy *policy, struct policy *ret, struct err *err)
+{
+    struct policy copy = *policy, source = *policy;
+    for (size_t i = 0; i < policy_fields_n; i++)
+        if (policy_fields[i].kind == FIELD_PATHS || policy_fields[i].kind == FIELD_NAMES)
+            *list_of(&copy, &policy_fields[i]) = (struct policy_list){0};
+    for (size_t i = 0; i < policy_fields_n; i++) {
+        if (policy_fields[i].kind != FIELD_PATHS && policy_fields[i].kind != FIELD_NAMES)
+            continue;
+        struct policy_list *to = list_of(&copy, &policy_fields[i]);
+        const struct policy_list *from = list_of(&source, &policy_fields[i]);
+        *to = (struct policy_list){0};
+        for (; to->n < from->n; to->n++) {
+            to->items[to->n] = strdup(from->items[to->n]);
+            if (to->items[to->n])
+                continue;
+            policy_done(&copy);
+            return err_set(err, -ENOMEM, "no memory for a policy");
+        }
+    }
+    *ret = copy;
+    return 0;
+}
+
 void
 policy_done(struct policy *policy)
 {

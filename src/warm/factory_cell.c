@@ -293,6 +293,10 @@ factory_make(struct factory *factory, uint32_t id, const int *fds, size_t fds_n)
             *making.cell = (struct factory_cell){0};
     }
     factory_report(&report, making.entered, r == 0 ? 2 : 0);
+    if (r < 0 && (!making.cell || making.cell->init == 0)) {
+        struct factory_report gone = {.kind = FACTORY_GONE, .id = id};
+        factory_report(&gone, NULL, 0);
+    }
     fd_close(&making.socket);
     fd_close(&making.pidfd);
     for (size_t i = 0; i < 3; i++)

@@ -1,0 +1,61 @@
+/*
+ * One kind of warm cell: an interpreter with modules imported, under one policy. It keeps some
+ * idle ones at hand, as many as lately were wanted, and replaces its zygote when that is old or
+ * dead, without a pause.
+ */
+#pragma once
+
+#include <event2/event.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/err.h"
+#include "cell/cell.h"
+#include "jail/cgroup.h"
+#include "jail/image.h"
+#include "policy/policy.h"
+
+struct environment;
+
+struct environment_options {
+    struct event_base *base;     /* all borrowed for the environment's life */
+    const struct policy *policy; /* copied */
+    const struct image *image;
+    const char *guest_file;
+    const char *python;          /* as jobs name it; NULL: the default */
+    const struct cgroup *cgroup; /* found; version 0: none */
+    const char *const *modules;  /* to import ahead */
+    size_t modules_n;
+    uint64_t idle_min, idle_max;
+};
+
+struct environment_status {
+    uint64_t zygotes, idle, making, live;
+};
+
+int environment_new(const struct environment_options *options, struct environment **ret,
+                    struct err *err) MUST_USE;
+void environment_free(struct environment *environment); /* and all its cells, at once */
+
+/* Whether a job under this policy may run in one of its cells: what the kernel holds from the
+ * start is the same, and what is set at hand-over is no wider. */
+bool environment_fits(const struct environment *environment, const struct policy *policy,
+                      const char *python);
+const struct image *environment_image(const struct environment *environment);
+
+/* An idle cell, or NULL; the caller gives it a job and frees it with environment_give_back. */
+struct cell *environment_take(struct environment *environment);
+/* Calls when an idle cell has come, once; false when none can come now. */
+struct environment_wait {
+    void (*on_idle)(void *context);
+    /* None will: the zygote has died, and another one is not ready. */
+    void (*on_lost)(void *context);
+    void *context;
+    struct environment_wait *next;
+};
+bool environment_await(struct environment *environment, struct environment_wait *wait);
+void environment_forget(struct environment *environment, struct environment_wait *wait);
+/* After on_end of a cell that was taken. */
+void environment_give_back(struct environment *environment, struct cell *cell);
+void environment_status(const struct environment *environment,
+                        struct environment_status *ret);
