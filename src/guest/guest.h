@@ -19,6 +19,10 @@ NORETURN void zygote_run(void);
  * has the warnings or the error that this brings. */
 PyObject *validate(PyObject *source, const char *path);
 
+/* End the process; with the exception that is set. See ending.c. */
+NORETURN void ending_normal(bool warm);
+NORETURN void ending_exception(bool warm);
+
 /* Where nothing may be executed: see programs.c. */
 void programs_stand_in(void);
 /* True when the arguments start a program that libraries only ask for facts. */

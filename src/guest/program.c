@@ -26,6 +26,7 @@ struct program {
     char path[PATH_BYTES];
     struct claims *claims;
     PyObject *security_error;
+    bool warm;
     pid_t pid; /* children of a fork share the claims memory: only this one writes */
 };
 
@@ -306,8 +307,7 @@ claim_exception(const struct program *program, PyObject *type, PyObject *value,
     Py_XDECREF(name);
 }
 
-/* As CPython's own main: SystemExit ends with its code (PyErr_Print does that), anything
- * else is printed and ends with 1. */
+/* Notes what it was before the ending prints it. */
 static NORETURN void
 end_with_exception(const struct program *program)
 {
@@ -324,9 +324,7 @@ end_with_exception(const struct program *program)
         claim_exception(program, type, value, traceback);
     }
     PyErr_Restore(type, value, traceback);
-    PyErr_Print();
-    Py_Exit(1);
-    abort(); /* Py_Exit does not return; its prototype does not say so */
+    ending_exception(program->warm);
 }
 
 /* Before the audit hook and anything else of ours stands: validation executes nothing. */
@@ -345,7 +343,8 @@ void
 program_run(struct claims *claims, uint32_t flags)
 {
     static struct program program; /* the audit hook keeps the path */
-    program = (struct program){.claims = claims, .pid = getpid()};
+    program = (struct program){
+        .claims = claims, .pid = getpid(), .warm = (flags & GUEST_WARM) != 0};
     claims->magic = GUEST_MAGIC;
     hide_frames();
     rebind_threading();
@@ -362,6 +361,5 @@ program_run(struct claims *claims, uint32_t flags)
     if (!result)
         end_with_exception(&program);
     Py_DECREF(result);
-    Py_Exit(0);
-    abort();
+    ending_normal(program.warm);
 }
