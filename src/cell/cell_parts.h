@@ -29,6 +29,7 @@ enum cause {
     CAUSE_CPU,
     CAUSE_MEMORY,
     CAUSE_OUTPUT,
+    CAUSE_DISK, /* seen in the landlock isolation; a tmpfs refuses by itself */
     CAUSE_CALL,    /* an attack-only system call */
     CAUSE_START,   /* it did not come up in time */
     CAUSE_ABANDON, /* nobody wants it any more */
@@ -154,6 +155,10 @@ struct meter {
 };
 /* Usage now: from the cgroup, else by reading the processes of the cell's own /proc. */
 void cell_meter(struct cell *cell, struct meter *ret);
+
+/* --- disk.c --- */
+/* The disk limit that a private folder of the host has passed, or NULL. */
+const char *cell_disk_over(const struct cell *cell);
 
 /* --- claims.c --- */
 /* A checked copy: every length is within its array, or everything is zero. */

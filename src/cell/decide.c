@@ -191,6 +191,20 @@ too_much_output(const struct facts *facts)
 }
 
 static bool
+too_much_disk(const struct facts *facts)
+{
+    if (facts->cell->cause != CAUSE_DISK)
+        return false;
+    const char *name = cell_disk_over(facts->cell);
+    bool inodes = name && strcmp(name, "disk_inodes") == 0;
+    set_limit(facts, STATUS_DISK, inodes ? "disk_inodes" : "disk",
+              inodes ? facts->policy->disk_inodes : facts->policy->disk_bytes);
+    say(facts, "%s", inodes ? "made more files than it may" : "filled its folder");
+    add_limit_incident(facts, "disk-limit", "supervisor", facts->outcome->message);
+    return true;
+}
+
+static bool
 lost(const struct facts *facts)
 {
     if (facts->cell->exited)
@@ -307,6 +321,7 @@ static bool (*const rules[])(const struct facts *) = {
     out_of_memory, /* before time: a cell in its death throes may meet both */
     out_of_time,
     too_much_output,
+    too_much_disk,
     lost,
     crashed, /* what ended by itself */
     ended_well,

@@ -22,7 +22,8 @@ enum {
     MS_US = 1000,
     TICK_MIN_US = 5 * MS_US,
     TICK_MAX_US = 2000 * MS_US,
-    TICK_WATCHED_US = 20 * MS_US, /* without a cgroup memory must be looked at often */
+    /* Without a cgroup memory must be looked at often; without a tmpfs, the disk. */
+    TICK_WATCHED_US = 20 * MS_US,
     ABANDON_WAIT_MS = 5000,
 };
 
@@ -87,7 +88,9 @@ schedule_tick(struct cell *cell, uint64_t cpu_us)
     uint64_t left_us = limit_us > cpu_us ? limit_us - cpu_us : 0;
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t wait_us = left_us / (uint64_t)(cores > 0 ? cores : 1);
-    uint64_t most_us = cell->cgroup.version != 0 ? TICK_MAX_US : TICK_WATCHED_US;
+    bool by_kernel = cell->cgroup.version != 0 &&
+                     cell->request.policy->isolation == ISOLATION_NAMESPACES;
+    uint64_t most_us = by_kernel ? TICK_MAX_US : TICK_WATCHED_US;
     wait_us = wait_us < TICK_MIN_US ? TICK_MIN_US : wait_us;
     wait_us = wait_us > most_us ? most_us : wait_us;
     struct timeval wait = time_of(wait_us);
@@ -108,6 +111,8 @@ on_tick(evutil_socket_t fd, short what, void *context)
         cell_end(cell, CAUSE_CPU);
     else if (now.memory_bytes > policy->memory_bytes)
         cell_end(cell, CAUSE_MEMORY);
+    else if (cell_disk_over(cell))
+        cell_end(cell, CAUSE_DISK);
     else
         schedule_tick(cell, now.cpu_us);
 }
