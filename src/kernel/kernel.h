@@ -43,6 +43,9 @@ int k_landlock_create(const struct k_landlock_ruleset *rules, size_t size);
 int k_landlock_add_path(int ruleset, const struct k_landlock_path *rule);
 int k_landlock_restrict(int ruleset, uint32_t flags);
 
+/* madvise(2) since 6.1, newer than the headers: makes huge pages of a range, now. */
+enum { K_MADV_COLLAPSE = 25 };
+
 enum {
     K_FS_EXECUTE = 1 << 0,
     K_FS_WRITE_FILE = 1 << 1,
