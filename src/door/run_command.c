@@ -30,8 +30,8 @@ struct run {
     struct outcome outcome;
     struct run_output output;
     int collect_dir;
-    bool may_call;         /* a supervisor can be asked for this */
-    struct err no_policy;  /* why the policy is not known here; code 0: it is */
+    bool may_call;        /* a supervisor can be asked for this */
+    struct err no_policy; /* why the policy is not known here; code 0: it is */
 };
 
 static void

@@ -27,6 +27,7 @@ enum {
 struct wish {
     struct serve_options serve;
     char *owned[SERVE_PYTHONS_MAX]; /* pythons made absolute */
+    char *preload;                  /* cut into names */
     bool help;
 };
 
@@ -70,6 +71,31 @@ take_python(struct wish *wish, const char *value, struct err *err)
         return err_set(err, -ENOMEM, "no memory for a path");
     }
     wish->serve.pythons[wish->serve.pythons_n++] = wish->owned[i];
+    return 0;
+}
+
+/* A comma-separated list, cut in place; "none" is the empty one. */
+static int
+take_preload(struct wish *wish, const char *value, struct err *err)
+{
+    free(wish->preload);
+    wish->preload = strdup(value);
+    if (!wish->preload)
+        return err_set(err, -ENOMEM, "no memory for a list of modules");
+    wish->serve.preload_n = 0;
+    wish->serve.preload_given = true;
+    if (strcmp(value, "none") == 0)
+        return 0;
+    for (char *name = wish->preload, *end; name; name = end) {
+        end = strchr(name, ',');
+        if (end)
+            *end++ = '\0';
+        if (*name == '\0' || wish->serve.preload_n == SERVE_PRELOAD_MAX)
+            return err_set(err, -EINVAL,
+                           "--preload: up to %d module names, like numpy,pandas, or none",
+                           SERVE_PRELOAD_MAX);
+        wish->serve.preload[wish->serve.preload_n++] = name;
+    }
     return 0;
 }
 
@@ -134,6 +160,10 @@ static const struct option options[] = {
     {"--python", "PATH",
      "An interpreter that clients may name; the first is the default. May be given often.",
      take_python},
+    {"--preload", "MODULES",
+     "What warm interpreters import ahead, separated by commas, or none (default: numpy, pandas, "
+     "matplotlib.pyplot and usual modules of the standard library, where installed).",
+     take_preload},
     {"--max-runs", "N",
      "Runs at the same time (default: four for each core).", take_runs},
     {"--queue", "N",
@@ -211,6 +241,7 @@ wish_done(struct wish *wish)
 {
     for (size_t i = 0; i < SERVE_PYTHONS_MAX; i++)
         free(wish->owned[i]);
+    free(wish->preload);
 }
 
 int

@@ -192,6 +192,8 @@ begin(struct serve *serve, struct err *err)
     const struct pool_options pool = {
         .base = serve->base,
         .python = options->pythons_n > 0 ? options->pythons[0] : NULL,
+        .modules = options->preload_given ? options->preload : NULL,
+        .modules_n = options->preload_n,
         .idle_max = serve->queue.running_max};
     int r = watch_signals(serve, err);
     if (r == 0)

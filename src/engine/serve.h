@@ -14,6 +14,7 @@
 enum {
     SERVE_POLICIES_MAX = 64,
     SERVE_PYTHONS_MAX = 16,
+    SERVE_PRELOAD_MAX = 64,
     SERVE_PATH_BYTES = 108, /* what a socket's address holds, NUL included */
 };
 
@@ -23,6 +24,10 @@ struct serve_options {
     size_t policies_n;
     const char *pythons[SERVE_PYTHONS_MAX]; /* the first is the default; may be none */
     size_t pythons_n;
+    /* That zygotes import ahead; preload_given false: what most programs import. */
+    const char *preload[SERVE_PRELOAD_MAX];
+    size_t preload_n;
+    bool preload_given;
     const char *ledger;    /* NULL: the user's own */
     uint64_t runs_max;     /* at once; 0: by the number of cores */
     uint64_t queue_max;    /* runs that wait */
