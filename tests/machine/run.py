@@ -7,10 +7,12 @@ machine that builds may not. The machine has no network, and of the host's files
 """
 
 import argparse
+import ctypes
 import os
 import re
 import selectors
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,6 +27,7 @@ import image    # noqa: E402
 # Of everything: the machine is ended then. A busy host may stretch it.
 LIMIT_S = 240 * float(os.environ.get("ADYTON_TEST_SLOWNESS", "1"))
 MEMORY_MIB = 1536
+PR_SET_PDEATHSIG = 1
 TAIL_LINES = 40        # of the console, shown when the machine did not come to its end
 POINT = re.compile(r"(not ok|ok) (\d+)\b")
 PLAN = re.compile(r"1\.\.(\d+)$")
@@ -89,10 +92,15 @@ def watch(child, console, deadline):
             console.take(data)
 
 
+def die_with_us():
+    """In the emulator, before it starts: whoever kills us ends the machine, too."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
 def run_machine(argv, console, deadline):
     """Returns why the machine did not come to its end, or None."""
     child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT)
+                             stderr=subprocess.STDOUT, preexec_fn=die_with_us)
     try:
         in_time = watch(child, console, deadline)
     finally:
@@ -116,6 +124,17 @@ def conclude(console, why):
     return 1 if failed else 0
 
 
+def ingredients(build):
+    """The first program, the emulator and the kernel; raises Missing."""
+    start = os.path.join(build, "tests/machine/start")
+    if os.uname().machine != "x86_64":
+        raise debian.Missing("the machine is of another kind than this host")
+    if not os.path.exists(start):
+        raise debian.Missing("no %s: build all of the tests, without sanitizers" % start)
+    return start, debian.emulator(), debian.kernel(os.path.join(build,
+                                                                "tests/machine/kernel"))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("adyton", help="the program, or the build folder that holds it")
@@ -128,15 +147,13 @@ def main():
     program = os.path.realpath(options.adyton)
     if os.path.isdir(program):
         program = os.path.join(program, "adyton")
+    if not os.path.exists(program):
+        parser.error("there is no %s" % program)
+    # As an exception it lets the folder be removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))
     build = os.path.dirname(program)
-    start = os.path.join(build, "tests/machine/start")
     try:
-        if os.uname().machine != "x86_64":
-            raise debian.Missing("the machine is of another kind than this host")
-        if not os.path.exists(start):
-            raise debian.Missing("no %s: build all of the tests" % start)
-        emulator = debian.emulator()
-        kernel = debian.kernel(os.path.join(build, "tests/machine/kernel"))
+        start, emulator, kernel = ingredients(build)
         modules = kernel.modules()
     except debian.Missing as exc:
         print("1..0 # SKIP %s" % exc)

@@ -47,7 +47,7 @@ load_modules(void)
     }
 }
 
-/* The driver's threads may find the disk a moment after its module was loaded. */
+/* The kernel may find the disk a moment after its module was loaded. */
 static void
 mount_disk(void)
 {
@@ -61,8 +61,8 @@ mount_disk(void)
 int
 main(void)
 {
-    char *const argv[] = {"python3", "-B", "/opt/machine/inside.py", NULL};
-    char *const environment[] = {"PATH=/usr/bin:/bin", "LANG=C.UTF-8", NULL};
+    char path[] = "PATH=/usr/bin:/bin", language[] = "LANG=C.UTF-8";
+    char *const environment[] = {path, language, NULL};
     if (mount("dev", "/dev", "devtmpfs", MS_NOSUID, NULL) < 0)
         give_up("mount /dev");
     load_modules();
@@ -70,6 +70,7 @@ main(void)
     if (mount("/dev", "/root/dev", NULL, MS_MOVE, NULL) < 0 || chdir(root) < 0 ||
         mount(root, "/", NULL, MS_MOVE, NULL) < 0 || chroot(".") < 0 || chdir("/") < 0)
         give_up("enter its file system");
-    execve("/usr/bin/python3", argv, environment);
+    execle("/usr/bin/python3", "python3", "-B", "/opt/machine/inside.py", NULL,
+           environment);
     give_up("start python3");
 }
