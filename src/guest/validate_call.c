@@ -177,15 +177,37 @@ judge_any_method(struct validator *v, const struct call *call)
     return value_name(v, canonical_module(text));
 }
 
+/* os.__getattribute__("system") */
+static const struct value *
+call_getattribute(struct validator *v, const struct call *call)
+{
+    static const char end[] = ".__getattribute__";
+    char owner[NAME_BYTES_MAX], name[NAME_BYTES_MAX];
+    size_t n = strlen(call->func->name);
+    PyObject *given = call->args_n == 1 ? value_text(call->args[0]) : NULL;
+    if (!given || n < sizeof(end) ||
+        strcmp(call->func->name + n - sizeof(end) + 1, end) != 0)
+        return NULL;
+    snprintf(owner, sizeof(owner), "%.*s", (int)(n - sizeof(end) + 1), call->func->name);
+    text_utf8(given, name, sizeof(name));
+    return apply_attribute(v, call->node, value_name(v, owner), name, false);
+}
+
 static const struct value *
 call_name(struct validator *v, const struct call *call)
 {
     const char *dotted = call->func->name;
+    const struct value *attribute = call_getattribute(v, call);
+    if (attribute)
+        return attribute;
     const struct check_act *act = check_act_by_name(dotted);
     if (act && act->when == ACT_CALLED && act->paths[0].access == ACCESS_NONE)
         find_act(v, node_get(v, call->node, AT_FUNC), dotted, act->rule, act->does);
     if (act && act->paths[0].access != ACCESS_NONE)
         judge_paths(v, call, act, &value_unknown);
+    if (strcmp(dotted, "os.chdir") == 0 || strcmp(dotted, "os.fchdir") == 0 ||
+        strcmp(dotted, "contextlib.chdir") == 0)
+        v->moved = true;
     const struct fold *fold = fold_by_name(dotted);
     if (fold)
         return fold->make(v, call);

@@ -171,6 +171,8 @@ find_path(struct validator *v, PyObject *node, const char *who, const struct val
         find(v, node, RULE_NETWORK_USE, "%s: '%s' is on the network", plain(who), shown);
         return;
     }
+    if (v->moved && path.n > 0 && path.p[0] != '/')
+        return;
     if (!check_path_is_outside(&v->folders, path, value->prefix, write, where))
         return;
     const char *outside = write ? "is outside of the folder that may be written"

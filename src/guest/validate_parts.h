@@ -233,6 +233,7 @@ struct validator {
     int depth;
     uint8_t branch; /* how many conditions the statement stands under */
     uint8_t loop;
+    bool moved; /* relative paths begin elsewhere since */
     struct text text;
     int texts_depth;
     int quiet;          /* looked at once already: nothing is found twice */
