@@ -77,7 +77,8 @@ struct zygote_request {
     uint32_t drop_groups; /* we are root: supplementary groups go */
 };
 enum zygote_fd {
-    ZYGOTE_INIT, /* pidfd of the cell's init */
+    ZYGOTE_INIT,   /* pidfd of the cell's init */
+    ZYGOTE_JOINED, /* pipe to the init: a byte when the process has joined it */
     ZYGOTE_LANDLOCK,
     ZYGOTE_GUEST, /* the socket to the supervisor, and so on as in a cold cell */
     ZYGOTE_CLAIMS,

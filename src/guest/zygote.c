@@ -32,7 +32,8 @@
 #include "jail/cgroup.h"
 #include "kernel/kernel.h"
 
-enum { CLAIMS_FD = 5, INIT_FD, JOINS_FD, FIRST_FREE_FD = JOINS_FD + CGROUP_SLOTS };
+enum { CLAIMS_FD = 5, JOINS_FD, FIRST_FREE_FD = JOINS_FD + CGROUP_SLOTS };
+enum { KEPT_FDS = 6 }; /* and the groups' */
 enum { FDS_MAX = ZYGOTE_JOINS + CGROUP_SLOTS };
 
 static NORETURN void
@@ -116,13 +117,21 @@ reseed(void)
     Py_XDECREF(done);
 }
 
+/* Before anything else: the init waits for it, and hides from all of us afterwards. */
+static int
+join_namespaces(const int *fds, struct err *err)
+{
+    if (setns(fds[ZYGOTE_INIT], CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET |
+                                    CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) < 0)
+        return err_sys(err, "join the cell's namespaces");
+    int r = fd_write_all(fds[ZYGOTE_JOINED], "j", 1);
+    return r < 0 ? err_set(err, r, "the cell's init is gone") : 0;
+}
+
 static int
 become_user(const struct zygote_request *request, struct err *err)
 {
     const uid_t id = JAIL_UID;
-    if (setns(INIT_FD, CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC |
-                           CLONE_NEWUTS | CLONE_NEWCGROUP) < 0)
-        return err_sys(err, "join the cell's namespaces");
     if (request->drop_groups && syscall(SYS_setgroups, 0, NULL) < 0)
         return err_sys(err, "drop the supplementary groups");
     if (syscall(SYS_setresgid, id, id, id) < 0 || syscall(SYS_setresuid, id, id, id) < 0)
@@ -136,22 +145,25 @@ join_cell(const struct zygote_request *request, int *fds, size_t fds_n, struct e
     struct process_fd kept[FDS_MAX] = {
         {fds[ZYGOTE_GUEST], GUEST_FD},   {fds[ZYGOTE_STDIN], 0},
         {fds[ZYGOTE_STDOUT], 1},         {fds[ZYGOTE_STDERR], 2},
-        {fds[ZYGOTE_CLAIMS], CLAIMS_FD}, {fds[ZYGOTE_LANDLOCK], GUEST_LANDLOCK_FD},
-        {fds[ZYGOTE_INIT], INIT_FD}};
+        {fds[ZYGOTE_CLAIMS], CLAIMS_FD}, {fds[ZYGOTE_LANDLOCK], GUEST_LANDLOCK_FD}};
     int joins[CGROUP_SLOTS] = {-1, -1, -1}, reach;
-    for (size_t i = ZYGOTE_JOINS; i < fds_n; i++) {
-        kept[i] = (struct process_fd){fds[i], JOINS_FD + (int)(i - ZYGOTE_JOINS)};
-        joins[i - ZYGOTE_JOINS] = kept[i].number;
+    size_t kept_n = KEPT_FDS;
+    for (size_t i = ZYGOTE_JOINS; i < fds_n; i++, kept_n++) {
+        kept[kept_n] = (struct process_fd){fds[i], JOINS_FD + (int)(i - ZYGOTE_JOINS)};
+        joins[i - ZYGOTE_JOINS] = kept[kept_n].number;
     }
-    int r = process_keep_fds(kept, fds_n, FIRST_FREE_FD, &reach, err);
-    /* First into its group: what is copied from now on is the cell's memory. */
+    int joined = join_namespaces(fds, err);
+    int r = process_keep_fds(kept, kept_n, FIRST_FREE_FD, &reach, err);
+    if (joined < 0)
+        return joined; /* GUEST_FD is where it belongs by now, and can be told */
+    /* Then into its group: what is copied from now on is the cell's memory. */
     if (r == 0)
         r = cgroup_join(joins, err);
     if (r == 0)
         r = become_user(request, err);
     if (r < 0)
         return r;
-    close_range(INIT_FD, FIRST_FREE_FD, 0);
+    close_range(JOINS_FD, FIRST_FREE_FD, 0);
     setpgid(0, 0);
     umask(022);
     (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* as after an execve: its own /proc/self */

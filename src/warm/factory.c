@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,6 +77,7 @@ static void
 start_zygote(struct factory *factory, struct err *err)
 {
     int ends[2];
+    struct timeval limit = {.tv_sec = FACTORY_STEP_S};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) {
         err_sys(err, "make the zygote's socket");
         fail(err);
@@ -91,6 +93,7 @@ start_zygote(struct factory *factory, struct err *err)
     close(ZYGOTE_END_FD);
     close(STDERR_KEPT_FD);
     factory->zygote_socket = ends[0];
+    (void)setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 }
 
 static void
@@ -107,18 +110,26 @@ report_exit(const struct factory_cell *cell, int status, const struct rusage *us
     factory_report(&report, NULL, 0);
 }
 
+/* The cells that it has forked need it no more; the supervisor asks for no others, and ends
+ * us after the last of them. */
+static void
+zygote_died(struct factory *factory)
+{
+    struct factory_report report = {.kind = FACTORY_FAILED};
+    factory->zygote = 0;
+    err_set(&report.err, -ECHILD, "the zygote has died");
+    factory_report(&report, NULL, 0);
+}
+
 /* The program's end is its cell's: init's death takes what is left of it along. */
 static void
 reaped(struct factory *factory, pid_t pid, int status, const struct rusage *usage)
 {
     struct factory_cell *cell = factory_find(factory, pid);
-    if (pid == factory->zygote) {
-        struct err err;
-        err_set(&err, -ECHILD, "the zygote has died");
-        fail(&err);
-    }
+    if (pid == factory->zygote)
+        zygote_died(factory);
     if (!cell)
-        return; /* an orphan from elsewhere in the jail */
+        return; /* or an orphan from elsewhere in the jail */
     if (pid == cell->program) {
         cell->program = 0;
         report_exit(cell, status, usage);

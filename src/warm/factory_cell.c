@@ -25,8 +25,8 @@
 
 enum {
     IDLE_MS = 1000,
-    STEP_LIMIT_S = 10, /* an init or a zygote that does not answer by then is broken */
     INIT_SOCKET_FD = 3,
+    INIT_JOINED_FD,
     INIT_JOINS_FD,
     INIT_FREE_FD = INIT_JOINS_FD + CGROUP_SLOTS,
 };
@@ -42,6 +42,7 @@ struct making {
     const int *fds;
     size_t fds_n;
     int socket; /* to the new init */
+    int joined; /* pipe to it: the program's side */
     int pidfd;
     int entered[3]; /* its /tmp, its /proc, its Landlock ruleset */
 };
@@ -57,26 +58,28 @@ tell_failure(const struct err *err)
 }
 
 static void
-await_byte(void)
+await_byte(int fd)
 {
     char byte;
     ssize_t n;
     do
-        n = read(INIT_SOCKET_FD, &byte, 1);
+        n = read(fd, &byte, 1);
     while (n < 0 && errno == EINTR);
     if (n != 1)
         _exit(EXIT_FAILURE);
 }
 
 static void
-init_enter(const struct making *making, int socket, struct err *err)
+init_enter(const struct making *making, int socket, int joined, struct err *err)
 {
-    struct process_fd kept[1 + CGROUP_SLOTS] = {{socket, INIT_SOCKET_FD}};
+    enum { FIXED = 2 };
+    struct process_fd kept[FIXED + CGROUP_SLOTS] = {{socket, INIT_SOCKET_FD},
+                                                    {joined, INIT_JOINED_FD}};
     int joins[CGROUP_SLOTS] = {-1, -1, -1}, reach;
-    size_t n = 1;
+    size_t n = FIXED;
     for (size_t i = FACTORY_JOINS; i < making->fds_n; i++, n++) {
-        joins[n - 1] = INIT_JOINS_FD + (int)(n - 1);
-        kept[n] = (struct process_fd){making->fds[i], joins[n - 1]};
+        joins[n - FIXED] = INIT_JOINS_FD + (int)(n - FIXED);
+        kept[n] = (struct process_fd){making->fds[i], joins[n - FIXED]};
     }
     if (process_keep_fds(kept, n, INIT_FREE_FD, &reach, err) < 0)
         _exit(EXIT_FAILURE);
@@ -101,7 +104,7 @@ on_child(int number)
 }
 
 static NORETURN void
-be_init(const struct making *making, int socket)
+be_init(const struct making *making, int socket, int joined)
 {
     struct err err = {0};
     struct jail_entered entered;
@@ -111,8 +114,8 @@ be_init(const struct making *making, int socket)
     int no_listener;
 
     process_reset_signals();
-    init_enter(making, socket, &err);
-    await_byte(); /* the identity map is written */
+    init_enter(making, socket, joined, &err);
+    await_byte(INIT_SOCKET_FD); /* the identity map is written */
     if (jail_enter(plan, &entered, &err) < 0)
         tell_failure(&err);
     const int given[] = {entered.tmp_fd, entered.proc_fd, entered.landlock_fd};
@@ -120,7 +123,10 @@ be_init(const struct making *making, int socket)
         _exit(EXIT_FAILURE);
     close(entered.tmp_fd);
     close(entered.proc_fd);
-    await_byte(); /* the program has joined: nobody needs to look at us any more */
+    /* The program has joined (its death says no more than that it has not): nobody needs to
+     * look at us any more. */
+    await_byte(INIT_JOINED_FD);
+    close(INIT_JOINED_FD);
     sigaction(SIGCHLD, &wake, NULL);
     struct seal seal = plan->init_seal;
     seal.landlock_fd = entered.landlock_fd;
@@ -156,19 +162,26 @@ find_id(struct factory *factory, uint32_t id)
 static int
 start_init(struct making *making, struct err *err)
 {
-    int ends[2];
-    struct timeval limit = {.tv_sec = STEP_LIMIT_S};
+    int ends[2], joined[2];
+    struct timeval limit = {.tv_sec = FACTORY_STEP_S};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return err_sys(err, "make the init's socket");
     making->socket = ends[0];
+    if (pipe2(joined, O_CLOEXEC) < 0) {
+        err_sys(err, "make the init's pipe");
+        close(ends[1]);
+        return err->code;
+    }
+    making->joined = joined[1];
     (void)setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
     uint64_t flags = CLONE_PIDFD;
     flags |= jail_clone_flags(making->factory->task->cell);
     pid_t pid = k_clone(flags, SIGCHLD, &making->pidfd);
     if (pid == 0)
-        be_init(making, ends[1]);
+        be_init(making, ends[1], joined[0]);
     int saved = errno;
     close(ends[1]);
+    close(joined[0]);
     errno = saved;
     if (pid < 0)
         return err_sys(err, "start the cell's init");
@@ -224,6 +237,7 @@ fork_program(struct making *making, struct err *err)
     struct zygote_reply reply;
     int fds[ZYGOTE_JOINS + CGROUP_SLOTS] = {
         [ZYGOTE_INIT] = making->pidfd,
+        [ZYGOTE_JOINED] = making->joined,
         [ZYGOTE_LANDLOCK] = making->entered[2],
         [ZYGOTE_GUEST] = making->fds[FACTORY_GUEST],
         [ZYGOTE_CLAIMS] = making->fds[FACTORY_CLAIMS],
@@ -238,8 +252,11 @@ fork_program(struct making *making, struct err *err)
     if (r == 0 && fd_receive(factory->zygote_socket, &reply, sizeof(reply), NULL, 0) !=
                       (ssize_t)sizeof(reply))
         r = -EPIPE;
-    if (r < 0)
+    if (r < 0) {
+        if (factory->zygote > 0)
+            kill(factory->zygote, SIGKILL); /* a late answer would be taken for another's */
         return err_set(err, r, "the zygote gave no answer");
+    }
     if (reply.pid < 0) {
         *err = reply.err;
         return reply.pid;
@@ -260,8 +277,8 @@ make(struct making *making, struct err *err)
         r = hear_init(making, making->entered, 3, err);
     if (r == 0)
         r = fork_program(making, err);
-    if (r == 0)
-        r = nudge_init(making, err);
+    fd_close(&making->joined); /* the program's own is the last one */
+    making->joined = -1;
     if (r == 0)
         r = hear_init(making, NULL, 0, err);
     return r;
@@ -276,6 +293,7 @@ factory_make(struct factory *factory, uint32_t id, const int *fds, size_t fds_n)
                             .fds = fds,
                             .fds_n = fds_n,
                             .socket = -1,
+                            .joined = -1,
                             .pidfd = -1,
                             .entered = {-1, -1, -1}};
     int r = !making.cell || fds_n < FACTORY_JOINS

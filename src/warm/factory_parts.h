@@ -5,6 +5,8 @@
 
 #include "warm/factory.h"
 
+enum { FACTORY_STEP_S = 10 }; /* an init or a zygote that does not answer by then is broken */
+
 struct factory_cell {
     uint32_t id;         /* 0: the row is free */
     pid_t init, program; /* 0: reaped, or not there yet */
