@@ -2,6 +2,7 @@
 #include "engine/environment.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,9 @@ enum {
     GENERATION_CELLS = 10000,
     GENERATION_S = 3600,
     MAKING_MAX = 4, /* asked of a factory at once */
-    RETRY_S = 5,    /* before a dead zygote is replaced, when the last one died young */
+    RETRY_S = 5,    /* before a zygote is replaced that died young; doubled each time */
+    RETRY_MAX_S = 320,
+    PAUSE_MS = 200, /* after a cell that did not come up */
     SHRINK_S = 15,  /* without a miss: one idle cell fewer is kept */
 };
 
@@ -45,8 +48,12 @@ struct environment {
     struct member *idle;
     struct member *taken;
     struct environment_wait *waits;
-    struct event *later, *shrink;
+    struct event *later;  /* now, but not from here: buries, and looks for age */
+    struct event *revive; /* starts a zygote */
+    struct event *again;  /* makes cells again */
+    struct event *shrink;
     uint64_t idle_n, making_n, target;
+    uint64_t wait_s; /* before the next zygote */
     bool freeing;
 };
 
@@ -88,26 +95,58 @@ on_ready(void *context)
     refill(environment);
 }
 
+static void
+replace(struct environment *environment)
+{
+    struct timeval wait = {.tv_sec = (time_t)environment->wait_s};
+    if (!environment->coming && !event_pending(environment->revive, EV_TIMEOUT, NULL))
+        event_add(environment->revive, &wait);
+}
+
+/* One that dies young will most likely do so again: a module of the preload list starts a
+ * thread, or memory is short. It is tried more and more seldom. */
+static void
+learn_from_death(struct environment *environment, bool young, const struct err *err)
+{
+    enum { NOTE_BYTES = 512 };
+    char note[NOTE_BYTES];
+    uint64_t longer_s = environment->wait_s * 2;
+    if (longer_s < RETRY_S)
+        longer_s = RETRY_S;
+    if (longer_s > RETRY_MAX_S)
+        longer_s = RETRY_MAX_S;
+    environment->wait_s = young ? longer_s : 0;
+    if (!environment->options.on_note)
+        return;
+    snprintf(note, sizeof(note), "policy '%s': %s; %s, and one is started in %llu s",
+             environment->policy.name, err->text,
+             environment->current ? "there is another one" : "runs are cold without one",
+             (unsigned long long)environment->wait_s);
+    environment->options.on_note(environment->options.context, note);
+}
+
 /* Freed from the loop: its caller still stands on it. */
 static void
 on_death(void *context, const struct err *err)
 {
-    (void)err;
     struct generation *generation = context;
     struct environment *environment = generation->environment;
+    bool young =
+        !generation->ready || clock_now_us() - generation->born_us < RETRY_S * 1000000ULL;
     generation->dead = true;
     generation->ready = false;
+    if (environment->current != generation && environment->coming != generation)
+        return; /* retired already: its last cells end, or have ended */
     generation->next = environment->retired;
     environment->retired = generation;
     if (environment->current == generation)
         environment->current = NULL;
-    if (environment->coming == generation)
+    else
         environment->coming = NULL;
     if (!environment->current)
         lose_waits(environment);
-    bool young = clock_now_us() - generation->born_us < RETRY_S * 1000000ULL;
-    struct timeval wait = {.tv_sec = young ? RETRY_S : 0};
-    event_add(environment->later, &wait);
+    learn_from_death(environment, young, err);
+    event_active(environment->later, 0, 0);
 }
 
 static int
@@ -165,11 +204,30 @@ on_later(evutil_socket_t fd, short what, void *context)
     (void)fd;
     (void)what;
     struct environment *environment = context;
-    struct err err;
     bury_retired(environment);
-    if (!environment->coming && (!environment->current || is_old(environment->current)))
-        (void)!start_generation(environment, &err); /* tried again at the next death */
-    refill(environment);
+    if (!environment->current || is_old(environment->current))
+        replace(environment);
+}
+
+static void
+on_revive(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    struct environment *environment = context;
+    struct err err;
+    if (environment->coming || start_generation(environment, &err) == 0)
+        return;
+    learn_from_death(environment, true, &err);
+    replace(environment);
+}
+
+static void
+on_again(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    refill(context);
 }
 
 /* --- members --- */
@@ -191,9 +249,8 @@ member_free(struct member *member)
     struct generation *generation = member->generation;
     cell_free(member->cell);
     generation->live--;
-    struct timeval now = {0, 0};
     if (generation->live == 0 && !generation->environment->freeing)
-        event_add(generation->environment->later, &now);
+        event_active(generation->environment->later, 0, 0);
     free(member);
 }
 
@@ -215,20 +272,23 @@ on_idle(void *context)
     refill(environment);
 }
 
-/* It failed to come up, or was stopped while it was idle. */
+/* It failed to come up, or ended while it was idle: by our wish, or by somebody's kill. Whoever
+ * waits and has nothing more to hope for runs cold. */
 static void
 on_lost(void *context, const struct err *err)
 {
-    (void)err;
     struct member *member = context;
     struct environment *environment = member->generation->environment;
+    struct timeval pause = {.tv_usec = PAUSE_MS * 1000};
     if (unlink_member(&environment->idle, member))
         environment->idle_n--;
     else if (unlink_member(&environment->making, member))
         environment->making_n--;
     member_free(member);
-    if (!environment->current)
+    if (!environment->current || (err && environment->making_n == 0))
         lose_waits(environment);
+    if (!environment->freeing && !event_pending(environment->again, EV_TIMEOUT, NULL))
+        event_add(environment->again, &pause);
 }
 
 static int
@@ -269,7 +329,6 @@ waiting(const struct environment *environment)
 static void
 refill(struct environment *environment)
 {
-    struct timeval now = {0, 0};
     if (!environment->current || environment->freeing)
         return;
     uint64_t want = environment->target + waiting(environment);
@@ -277,8 +336,8 @@ refill(struct environment *environment)
            environment->idle_n + environment->making_n < want &&
            make_member(environment) == 0)
         continue;
-    if (is_old(environment->current) && !environment->coming)
-        event_add(environment->later, &now);
+    if (is_old(environment->current))
+        replace(environment);
 }
 
 static void
@@ -306,10 +365,12 @@ environment_new(const struct environment_options *options, struct environment **
     environment->options = *options;
     environment->target = options->idle_min;
     environment->later = event_new(options->base, -1, 0, on_later, environment);
+    environment->revive = event_new(options->base, -1, 0, on_revive, environment);
+    environment->again = event_new(options->base, -1, 0, on_again, environment);
     environment->shrink =
         event_new(options->base, -1, EV_PERSIST, on_shrink, environment);
-    int r = environment->later && environment->shrink &&
-                    event_add(environment->shrink, &shrink) == 0
+    int r = environment->later && environment->revive && environment->again &&
+                    environment->shrink && event_add(environment->shrink, &shrink) == 0
                 ? policy_copy(options->policy, &environment->policy, err)
                 : err_set(err, -ENOMEM, "no memory for an environment");
     if (r == 0)
@@ -353,10 +414,11 @@ environment_free(struct environment *environment)
     free_generations(environment->retired);
     free_generations(environment->current);
     free_generations(environment->coming);
-    if (environment->later)
-        event_free(environment->later);
-    if (environment->shrink)
-        event_free(environment->shrink);
+    struct event *const events[] = {environment->later, environment->revive,
+                                    environment->again, environment->shrink};
+    for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++)
+        if (events[i])
+            event_free(events[i]);
     policy_done(&environment->policy);
     free(environment);
 }

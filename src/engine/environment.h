@@ -27,6 +27,9 @@ struct environment_options {
     const char *const *modules;  /* to import ahead */
     size_t modules_n;
     uint64_t idle_min, idle_max;
+    /* One line about why there are no warm cells for now; may be NULL. */
+    void (*on_note)(void *context, const char *line);
+    void *context;
 };
 
 struct environment_status {

@@ -191,7 +191,9 @@ add_environment(struct pool *pool, const struct policy *policy, const char *pyth
                                                 .modules = pool->options.modules,
                                                 .modules_n = pool->options.modules_n,
                                                 .idle_min = pool->options.idle_min,
-                                                .idle_max = pool->options.idle_max};
+                                                .idle_max = pool->options.idle_max,
+                                                .on_note = pool->options.on_note,
+                                                .context = pool->options.context};
     int r = interpreter_find(python, policy->processes == PROCESSES_EXEC, image, err);
     if (r == 0)
         r = environment_new(&options, &place->environment, err);

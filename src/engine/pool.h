@@ -24,6 +24,9 @@ struct pool_options {
     uint64_t idle_min, idle_max; /* pooled cells that wait, for each environment; 0: 2, 16 */
     const char *const *modules;  /* that zygotes import; NULL: the usual ones */
     size_t modules_n;
+    /* One line for whoever looks after the supervisor; may be NULL. */
+    void (*on_note)(void *context, const char *line);
+    void *context;
 };
 
 struct pool_request {
