@@ -171,14 +171,6 @@ set_error(struct row *row, const struct outcome *o, struct buf *texts)
     set_text(row, C_ERROR, texts, text, sizeof(text));
 }
 
-static uint64_t
-count_incidents(const struct outcome *o)
-{
-    return o->incidents_dropped > UINT64_MAX - o->incidents_n
-               ? UINT64_MAX
-               : o->incidents_n + o->incidents_dropped;
-}
-
 static int
 append_outcome(struct ledger *ledger, const struct intent_of *intent,
                const struct outcome *o, struct buf *texts, struct err *err)
@@ -203,7 +195,8 @@ append_outcome(struct ledger *ledger, const struct intent_of *intent,
     row_set_count(&row, C_PROCESSES, o->processes);
     row_set_count(&row, C_STDOUT_BYTES, o->out.total_bytes);
     row_set_count(&row, C_STDERR_BYTES, o->err.total_bytes);
-    row_set_count(&row, C_INCIDENTS, count_incidents(o));
+    row_set_count(&row, C_INCIDENTS, o->incidents_n);
+    row_set_count(&row, C_INCIDENTS_DROPPED, o->incidents_dropped);
     set_text(&row, C_INTERPRETER, texts, o->interpreter, sizeof(o->interpreter));
     set_layers(&row, o, texts);
     set_text(&row, C_START, texts, o->start, sizeof(o->start));

@@ -106,7 +106,8 @@ struct ledger_run {
     const char *status; /* "open" while there is no outcome */
     bool has_exit_code;
     int64_t ended_us, exit_code, signal, limit_value, wall_us, cpu_us, peak_memory_bytes,
-        processes, stdout_bytes, stderr_bytes, incidents;
+        processes, stdout_bytes, stderr_bytes, incidents,
+        incidents_dropped; /* acts of kinds that no longer fitted */
     const char *limit_name, *message, *error, *interpreter, *isolation, *start;
 };
 

@@ -42,6 +42,7 @@ enum column {
     C_STDOUT_BYTES,
     C_STDERR_BYTES,
     C_INCIDENTS,
+    C_INCIDENTS_DROPPED,
     C_INTERPRETER,
     C_ISOLATION,
     C_START,
@@ -104,7 +105,7 @@ struct ledger {
     int owners_fd; /* holds our byte of the file of owners for as long as we live */
     int64_t owner; /* that byte's place; 0: a reader */
     bool is_dirty; /* committed, and not known to be on the disk */
-    int wal_frames;
+    int wal_frames, frames_since_tidy;
     pid_t flusher;
     uint64_t busy_since_us;
     struct ledger_head head; /* within a transaction */

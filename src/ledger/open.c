@@ -100,6 +100,9 @@ note_commit(void *context, sqlite3 *db, const char *name, int frames)
 {
     struct ledger *ledger = context;
     ledger->is_dirty = true;
+    /* Fewer than before: the journal was begun anew. */
+    ledger->frames_since_tidy +=
+        frames >= ledger->wal_frames ? frames - ledger->wal_frames : frames;
     ledger->wal_frames = frames;
     if (frames >= CHECKPOINT_FRAMES_AT_ONCE)
         (void)sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);

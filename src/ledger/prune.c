@@ -150,7 +150,8 @@ ledger_tidy(struct ledger *ledger, const struct ledger_retention *retention,
             struct err *err)
 {
     uint64_t rows;
-    if (ledger->wal_frames < LEDGER_CHECKPOINT_FRAMES)
+    if (ledger->frames_since_tidy < LEDGER_CHECKPOINT_FRAMES)
         return 0;
+    ledger->frames_since_tidy = 0;
     return ledger_prune(ledger, retention, &rows, err);
 }

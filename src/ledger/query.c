@@ -14,7 +14,7 @@ static const char sql_runs[] =
     "i.pid, i.code_kept, coalesce(o.status, 'open'), o.exit_code, o.time_us, o.signal, "
     "o.limit_value, o.wall_us, o.cpu_us, o.peak_memory_bytes, o.processes, "
     "o.stdout_bytes, o.stderr_bytes, o.incidents, o.limit_name, o.message, o.error, "
-    "o.interpreter, o.isolation, o.start "
+    "o.interpreter, o.isolation, o.start, o.incidents_dropped "
     "FROM entry i LEFT JOIN entry o ON o.intent = i.seq AND o.kind = 'outcome' "
     "WHERE i.kind = 'intent' "
     "AND (?1 IS NULL OR i.time_us >= ?1) "
@@ -107,6 +107,7 @@ run_at(sqlite3_stmt *s)
         .interpreter = text_at(s, 25),
         .isolation = text_at(s, 26),
         .start = text_at(s, 27),
+        .incidents_dropped = sqlite3_column_int64(s, 28),
     };
     code_at(s, 6, run.code);
     return run;

@@ -38,6 +38,7 @@ const struct column_row ledger_columns[COLUMNS] = {
     [C_STDOUT_BYTES] = {"stdout_bytes", TYPE_INTEGER},
     [C_STDERR_BYTES] = {"stderr_bytes", TYPE_INTEGER},
     [C_INCIDENTS] = {"incidents", TYPE_INTEGER},
+    [C_INCIDENTS_DROPPED] = {"incidents_dropped", TYPE_INTEGER},
     [C_INTERPRETER] = {"interpreter", TYPE_TEXT},
     [C_ISOLATION] = {"isolation", TYPE_TEXT},
     [C_START] = {"start", TYPE_TEXT},

@@ -16,7 +16,8 @@ const char sql_select_entry[] =
     "SELECT seq, kind, time_us, run, session, intent, policy, name, code, code_bytes, "
     "code_kept, owner, pid, status, exit_code, signal, limit_name, limit_value, message, "
     "error, wall_us, cpu_us, peak_memory_bytes, processes, stdout_bytes, stderr_bytes, "
-    "incidents, interpreter, isolation, start, number, rule, layer, fact, action, act, "
+    "incidents, incidents_dropped, interpreter, isolation, start, number, rule, layer, "
+    "fact, action, act, "
     "reason, count, line, col, remedy, hash FROM entry ";
 
 /* Before the first page is written: space can be given back when rows go. */
@@ -34,6 +35,7 @@ static const char sql_tables[] =
     "message TEXT, error TEXT, wall_us INTEGER, cpu_us INTEGER, peak_memory_bytes "
     "INTEGER, "
     "processes INTEGER, stdout_bytes INTEGER, stderr_bytes INTEGER, incidents INTEGER, "
+    "incidents_dropped INTEGER, "
     "interpreter TEXT, isolation TEXT, start TEXT, "
     "number INTEGER, rule TEXT, layer TEXT, fact INTEGER, action TEXT, act TEXT, "
     "reason TEXT, count INTEGER, line INTEGER, col INTEGER, remedy TEXT, "
@@ -65,21 +67,45 @@ read_number(struct ledger *ledger, const char *sql, int64_t *ret, struct err *er
     return 0;
 }
 
+struct numbers {
+    int64_t version, id, tables;
+};
+
+static int
+read_numbers(struct ledger *ledger, struct numbers *ret, struct err *err)
+{
+    int r = read_number(ledger, "PRAGMA user_version", &ret->version, err);
+    if (r == 0)
+        r = read_number(ledger, "PRAGMA application_id", &ret->id, err);
+    if (r == 0)
+        r = read_number(ledger, "SELECT count(*) FROM sqlite_schema", &ret->tables, err);
+    return r;
+}
+
+/* Of one moment: another process may be making the tables just now. */
+static int
+read_numbers_at_once(struct ledger *ledger, struct numbers *ret, struct err *err)
+{
+    bool is_inside = !sqlite3_get_autocommit(ledger->db);
+    int r = is_inside ? 0 : ledger_exec(ledger, "BEGIN", "read it", err);
+    if (r == 0)
+        r = read_numbers(ledger, ret, err);
+    if (!is_inside)
+        chain_abandon(ledger);
+    return r;
+}
+
 int
 schema_check(struct ledger *ledger, bool *ret_empty, struct err *err)
 {
-    int64_t version, id, tables = 0;
-    int r = read_number(ledger, "PRAGMA user_version", &version, err);
-    if (r == 0)
-        r = read_number(ledger, "PRAGMA application_id", &id, err);
-    if (r == 0 && version == 0 && id == 0)
-        r = read_number(ledger, "SELECT count(*) FROM sqlite_schema", &tables, err);
+    struct numbers n;
+    int r = read_numbers_at_once(ledger, &n, err);
     if (r < 0)
         return r;
-    *ret_empty = version == 0 && id == 0 && tables == 0;
-    if (*ret_empty || (id == APPLICATION_ID && version == SCHEMA_VERSION))
+    *ret_empty = n.version == 0 && n.id == 0 && n.tables == 0;
+    if (*ret_empty || (n.id == APPLICATION_ID && n.version == SCHEMA_VERSION))
         return 0;
-    if (id == APPLICATION_ID && version > SCHEMA_VERSION)
+    if (n.id == APPLICATION_ID && n.version > SCHEMA_VERSION)
         return err_set(err, -EPROTONOSUPPORT,
                        "the ledger %.140s was made by a newer adyton: use that one",
                        ledger->path);
