@@ -18,6 +18,8 @@ NORETURN void zygote_run(void);
  * go. The code object (new), or NULL without an exception: then the caller compiles, and
  * has the warnings or the error that this brings. */
 PyObject *validate(PyObject *source, const char *path);
+/* What CPython makes once, the classes of its tree, before it is forked: 1 ms a cell. */
+void validate_prepare(void);
 
 /* End the process; with the exception that is set. See ending.c. */
 NORETURN void ending_normal(bool warm);

@@ -279,6 +279,7 @@ zygote_run(void)
     if (cell_receive_setup(setup, &claims_fd, &err) < 0)
         cell_give_up(&err);
     import_modules();
+    validate_prepare();
     freeze_heap();
     collapse_heap();
     if (!has_one_thread())
