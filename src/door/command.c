@@ -20,7 +20,7 @@ const struct command command_table[] = {
      "--policy --format --python --rules --help"},
     {"serve", serve_command,
      "Hold cells ready for this user, behind a socket.",
-     "--socket --policy --python --max-runs --queue --memory-budget --ledger --help"},
+     "--socket --policy --python --preload --max-runs --queue --memory-budget --ledger --help"},
     {"status", status_command,
      "Show what the supervisor is doing.", "--json --watch --socket --help"},
     {"doctor", doctor_command,
