@@ -14,7 +14,9 @@ on_flush(evutil_socket_t fd, short what, void *context)
     (void)fd;
     (void)what;
     const struct serve *serve = context;
-    ledger_flush_soon(serve->ledger);
+    /* Until it is on the disk, and whoever brings it there is reaped. */
+    if (ledger_flush_soon(serve->ledger))
+        event_add(serve->on_flush, &flush_period);
 }
 
 int

@@ -60,20 +60,19 @@ flush_and_exit(int wal_fd)
     _exit(fdatasync(wal_fd) < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
-void
+bool
 ledger_flush_soon(struct ledger *ledger)
 {
     flush_reap(ledger, false);
-    if (!ledger->is_dirty || ledger->flusher > 0 || ledger->wal_fd < 0)
-        return;
+    if (ledger->flusher > 0 || !ledger->is_dirty || ledger->wal_fd < 0)
+        return ledger->flusher > 0;
     pid_t pid = _Fork();
     if (pid == 0)
         flush_and_exit(ledger->wal_fd);
-    if (pid < 0) {
-        (void)!flush_now(ledger); /* no process to be had: then it takes what it takes */
-        return;
-    }
+    if (pid < 0) /* no process to be had: then it takes what it takes */
+        return flush_now(ledger) < 0;
     /* What is committed while it runs sets this again. */
     ledger->is_dirty = false;
     ledger->flusher = pid;
+    return true;
 }

@@ -70,8 +70,8 @@ int ledger_close_open_intents(struct ledger *ledger, uint64_t *ret_closed,
 /* Brings what was committed to the disk, and waits for it. */
 int ledger_flush(struct ledger *ledger, struct err *err) MUST_USE;
 /* Begins to, and does not wait: for a timer, whose period is then what a power cut can
- * take. */
-void ledger_flush_soon(struct ledger *ledger);
+ * take. True while it must be called again: something is not on the disk yet. */
+bool ledger_flush_soon(struct ledger *ledger);
 
 /* What a model can do about an incident, or NULL. */
 const char *ledger_remedy(const struct incident *incident);

@@ -463,13 +463,14 @@ test_a_flush_is_not_waited_for(void **state)
     struct err err;
     add_run("1\n", NULL, STATUS_OK, NULL, NULL);
     assert_true(at.ledger->is_dirty);
-    ledger_flush_soon(at.ledger);
+    assert_true(ledger_flush_soon(at.ledger));
     pid_t flusher = at.ledger->flusher;
     assert_true(flusher > 0);
     assert_false(at.ledger->is_dirty);
     ledger_flush_soon(at.ledger); /* nothing new: no second one */
     must(ledger_flush(at.ledger, &err), &err);
     assert_int_equal(at.ledger->flusher, 0);
+    assert_false(ledger_flush_soon(at.ledger)); /* an idle one needs no timer */
     assert_int_equal(kill(flusher, 0), -1);
     add_run("2\n", NULL, STATUS_OK, NULL, NULL);
     ledger_flush_soon(at.ledger);
