@@ -68,7 +68,9 @@ claims_carry_error(const struct claims *claims, struct outcome *outcome)
 static void
 carry_act(const struct claim_act *act, struct outcome *outcome)
 {
-    char call[sizeof(act->call) + 1], object[sizeof(act->object) + 1];
+    /* Cut here, between characters: the act that they are put into holds both. */
+    enum { CALL_BYTES = 41, OBJECT_BYTES = 201 };
+    char call[CALL_BYTES], object[OBJECT_BYTES];
     struct incident incident = {.count = act->count > 0 ? act->count : 1,
                                 .line = act->line > 0 ? act->line : 0};
     valid_text(act->rule, strnlen(act->rule, sizeof(act->rule)), incident.rule,
@@ -78,7 +80,7 @@ carry_act(const struct claim_act *act, struct outcome *outcome)
                sizeof(object));
     snprintf(incident.layer, sizeof(incident.layer), "hook");
     snprintf(incident.action, sizeof(incident.action), "refused");
-    snprintf(incident.act, sizeof(incident.act), "%.40s(%.200s)", call, object);
+    snprintf(incident.act, sizeof(incident.act), "%s(%s)", call, object);
     outcome_add_incident(outcome, &incident);
 }
 
