@@ -29,7 +29,7 @@ enum cause {
     CAUSE_CPU,
     CAUSE_MEMORY,
     CAUSE_OUTPUT,
-    CAUSE_DISK, /* seen in the landlock isolation; a tmpfs refuses by itself */
+    CAUSE_DISK,    /* seen in the landlock isolation; a tmpfs refuses by itself */
     CAUSE_CALL,    /* an attack-only system call */
     CAUSE_START,   /* it did not come up in time */
     CAUSE_ABANDON, /* nobody wants it any more */

@@ -28,7 +28,8 @@ add_folder(int folder, struct sum *sum, int depth)
         fd_close(&listed);
         return;
     }
-    for (struct dirent *entry; sum->inodes <= sum->inodes_max && (entry = readdir(dir));) {
+    for (struct dirent *entry;
+         sum->inodes <= sum->inodes_max && (entry = readdir(dir));) {
         struct stat is;
         const char *name = entry->d_name;
         if (name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0')))

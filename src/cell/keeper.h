@@ -18,8 +18,7 @@ struct keeper {
 
 /* family: of a supervisor, for all groups that it ever makes; else for this one alone. */
 int keeper_start(const struct cgroup *cgroup, const char *scratch_dir, bool family,
-                 struct keeper *ret,
-                 struct err *err) MUST_USE;
+                 struct keeper *ret, struct err *err) MUST_USE;
 /* All is removed already: the keeper goes without touching anything. */
 void keeper_done(struct keeper *keeper);
 /* Removes a folder and everything in it, never following a link; 0 when it is gone. */

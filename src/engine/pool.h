@@ -21,8 +21,9 @@ struct pool_run;
 struct pool_options {
     struct event_base *base; /* borrowed */
     const char *python; /* of the default environment; NULL: the default interpreter */
-    uint64_t idle_min, idle_max; /* pooled cells that wait, for each environment; 0: 2, 16 */
-    const char *const *modules;  /* that zygotes import; NULL: the usual ones */
+    uint64_t idle_min,
+        idle_max; /* pooled cells that wait, for each environment; 0: 2, 16 */
+    const char *const *modules; /* that zygotes import; NULL: the usual ones */
     size_t modules_n;
     /* One line for whoever looks after the supervisor; may be NULL. */
     void (*on_note)(void *context, const char *line);

@@ -69,7 +69,7 @@ enum jail_kind { JAIL_NAMESPACES, JAIL_LANDLOCK, JAIL_FACTORY, JAIL_CELL };
  * it. */
 struct jail_plan {
     enum jail_kind kind;
-    uid_t uid_inside; /* and gid: JAIL_UID, or 0 in a factory */
+    uid_t uid_inside;                  /* and gid: JAIL_UID, or 0 in a factory */
     const struct policy *policy;       /* borrowed */
     const struct image *image;         /* borrowed */
     char guest_file[JAIL_PATH_BYTES];  /* on the host: the guest extension */

@@ -117,7 +117,8 @@ extern const char policy_default[];         /* "standard" */
 int policy_load(const char *name_or_path, struct policy *ret, struct err *err) MUST_USE;
 void policy_done(struct policy *policy);
 /* A copy of its own, lists and all. */
-int policy_copy(const struct policy *policy, struct policy *ret, struct err *err) MUST_USE;
+int policy_copy(const struct policy *policy, struct policy *ret,
+                struct err *err) MUST_USE;
 
 const struct policy_field *policy_field_by_option(const char *option);
 const struct policy_field *policy_field_by_name(struct span name);

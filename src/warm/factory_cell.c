@@ -254,7 +254,8 @@ fork_program(struct making *making, struct err *err)
         r = -EPIPE;
     if (r < 0) {
         if (factory->zygote > 0)
-            kill(factory->zygote, SIGKILL); /* a late answer would be taken for another's */
+            kill(factory->zygote,
+                 SIGKILL); /* a late answer would be taken for another's */
         return err_set(err, r, "the zygote gave no answer");
     }
     if (reply.pid < 0) {

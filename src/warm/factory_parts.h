@@ -5,7 +5,9 @@
 
 #include "warm/factory.h"
 
-enum { FACTORY_STEP_S = 10 }; /* an init or a zygote that does not answer by then is broken */
+enum {
+    FACTORY_STEP_S = 10
+}; /* an init or a zygote that does not answer by then is broken */
 
 struct factory_cell {
     uint32_t id;         /* 0: the row is free */

@@ -426,8 +426,8 @@ test_enter_goes_in_an_order_that_holds(void **state)
     static const char *const walls[] = {"propagation", "root", "files", "scratch",
                                         "place",       "proc", "pivot", "hostname"};
     for (size_t i = 0; i < sizeof(walls) / sizeof(walls[0]); i++)
-        assert_int_equal(jail_enter_steps[enter_at(walls[i])].kinds & (1U << JAIL_LANDLOCK),
-                         0);
+        assert_int_equal(
+            jail_enter_steps[enter_at(walls[i])].kinds & (1U << JAIL_LANDLOCK), 0);
 }
 
 static void
