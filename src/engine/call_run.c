@@ -13,7 +13,7 @@
 #include "engine/interpreter_parts.h"
 #include "job/outcome_parse.h"
 
-enum { US_PER_MS = 1000, RETRY_MS_MIN = 1, RETRY_MS_MAX = 5000 };
+enum { US_PER_MS = 1000, RETRY_MS_MIN = 1, RETRY_MS_MAX = 5000, CLIENTS_RETRY_MS = 200 };
 
 struct reading {
     const struct call_request *request;
@@ -235,9 +235,10 @@ hear_error(struct reading *reading, const json_t *message, struct outcome *ret,
 {
     (void)ret;
     const char *code = call_text(message, "code");
-    /* Too many clients: as busy as too many runs. */
-    if (strcmp(code, "clients") == 0)
-        return hear_busy(reading, message, ret, err);
+    if (strcmp(code, "clients") == 0) { /* as busy as with too many runs */
+        reading->retry_ms = CLIENTS_RETRY_MS;
+        return BUSY;
+    }
     err_set(err, -EPROTO, "%.200s", call_text(message, "message"));
     return REFUSED;
 }

@@ -155,6 +155,7 @@ serve_client_flush(struct serve_client *client)
         event_add(client->on_write, &write_patience);
     } else {
         event_del(client->on_write);
+        event_del(client->later); /* all that was to be flushed soon is */
         if (client->last_words)
             serve_client_close(client);
         serve_check_drained(client->serve);

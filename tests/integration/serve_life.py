@@ -5,6 +5,7 @@ Prints TAP.  Names after the path choose checks.
 """
 import json
 import os
+import pty
 import resource
 import signal
 import socket
@@ -264,6 +265,17 @@ def the_status_has_its_numbers(place):
     for word in (b"zygotes", b"idle", b"busy", b"waiting", b"a second", b"MiB", b"standard"):
         check(word in text, "the table has %r" % word, text)
     same(place.call("status", "--watch", "--socket", place.socket).returncode, 2, "no terminal")
+    ours, theirs = pty.openpty()
+    watch = subprocess.Popen(place.command("status", "--watch", "--socket", place.socket),
+                             stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    seen = b""
+    while seen.count(b"supervisor  pid") < 3:
+        seen += os.read(ours, 4096)
+    watch.send_signal(signal.SIGINT)
+    same(watch.wait(10), -signal.SIGINT, "how it ends")
+    check(seen.count(b"\x1b[H\x1b[J") >= 3, "it is drawn in place", seen)
+    os.close(ours)
     same(place.call("status", "--socket", place.socket + "x").returncode, 1, "nobody there")
 
 
