@@ -33,6 +33,9 @@ struct cell_request {
     bool validate_only; /* look at the code, whatever the policy's mode; never run it */
     int collect_dir;    /* where collected files go, or -1 */
     void (*on_output)(void *context, int stream, struct span bytes); /* may be NULL */
+    /* The interpreter is starting and has no code yet: what takes time and must come before
+     * the code is done here, beside it. A failure ends the cell. May be NULL. */
+    int (*before_code)(void *context, struct err *err);
     /* The cell is dead and nothing of it is left; outcome is filled but for its id. */
     void (*on_end)(void *context);
     void *context;

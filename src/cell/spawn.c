@@ -213,6 +213,8 @@ start_init(struct cell *cell, struct child_ends *child, struct err *err)
         if (r < 0)
             err_set(err, r, "start the cell: %s", strerrordesc_np(-r));
     }
+    if (r == 0 && cell->request.before_code)
+        r = cell->request.before_code(cell->request.context, err);
     return r == 0 ? send_setup(cell, err) : r;
 }
 

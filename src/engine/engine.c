@@ -17,6 +17,9 @@
 struct forward {
     const struct run_request *request;
     struct event_base *base;
+    struct outcome *outcome;
+    struct record record;
+    bool recorded;
 };
 
 static void
@@ -34,17 +37,29 @@ forward_end(void *context)
     event_base_loopbreak(forward->base);
 }
 
+/* The intent is committed before the cell gets code; a cold cell's interpreter starts
+ * meanwhile. Once. */
 static int
-run(const struct run_request *request, struct event_base *base, struct outcome *outcome,
-    struct err *err)
+begin_record(void *context, struct err *err)
 {
+    struct forward *forward = context;
+    if (forward->recorded || forward->request->validate_only)
+        return 0;
+    forward->recorded = true;
+    return record_begin(forward->request, forward->base, forward->outcome,
+                        &forward->record, err);
+}
+
+static int
+run(struct forward *forward, struct err *err)
+{
+    const struct run_request *request = forward->request;
     char guest[ENGINE_GUEST_BYTES];
     struct cell *cell;
     struct image *image = calloc(1, sizeof(*image));
     if (!image)
         return err_set(err, -ENOMEM, "no memory for the interpreter's description");
     bool programs = request->policy->processes == PROCESSES_EXEC;
-    struct forward forward = {request, base};
     struct cell_request cell_request = {.policy = request->policy,
                                         .job = request->job,
                                         .image = image,
@@ -52,15 +67,16 @@ run(const struct run_request *request, struct event_base *base, struct outcome *
                                         .validate_only = request->validate_only,
                                         .collect_dir = request->collect_dir,
                                         .on_output = forward_output,
+                                        .before_code = begin_record,
                                         .on_end = forward_end,
-                                        .context = &forward};
+                                        .context = forward};
     int r = engine_find_guest(guest, err);
     if (r == 0)
         r = interpreter_find(request->python, programs, image, err);
     if (r == 0)
-        r = cell_start(base, &cell_request, outcome, &cell, err);
+        r = cell_start(forward->base, &cell_request, forward->outcome, &cell, err);
     if (r == 0) {
-        event_base_dispatch(base);
+        event_base_dispatch(forward->base);
         cell_free(cell);
     }
     free(image);
@@ -76,18 +92,21 @@ engine_run(const struct run_request *request, struct outcome *ret)
      * death. So too a file that may grow no further (RLIMIT_FSIZE). */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
-    struct record record = {0};
     struct event_base *base = event_base_new();
+    struct forward forward = {.request = request, .base = base, .outcome = ret};
     int r = base ? 0 : err_set(&err, -ENOMEM, "no memory for an event loop");
-    if (r == 0 && !request->validate_only)
-        r = record_begin(request, base, ret, &record, &err);
-    if (r == 0 &&
-        !engine_judge_bytes(request->policy, request->job, request->validate_only, ret))
-        r = run(request, base, ret, &err);
+    bool rejected = r == 0 && engine_judge_bytes(request->policy, request->job,
+                                                 request->validate_only, ret);
+    if (r == 0 && !rejected)
+        r = run(&forward, &err);
     if (r < 0)
         outcome_fail(ret, &err);
+    /* What never came to a cell is a run all the same, and one that cannot be recorded has
+     * failed, whatever it was. */
+    if (base && begin_record(&forward, &err) < 0)
+        outcome_fail(ret, &err);
     if (!request->validate_only)
-        record_end(&record, ret);
+        record_end(&forward.record, ret);
     if (base)
         event_base_free(base);
 }
