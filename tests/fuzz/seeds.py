@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 """Writes seeds for the fuzz targets:  seeds.py FOLDER
 
-Whole connections, as a client would send them, so that the fuzzer begins behind the first brace.
+Whole connections, as a client would send them, and sound exports of a ledger, so that the fuzzer
+begins behind the first brace.
 """
 import json
 import os
 import struct
 import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "ledger"))
+import chain  # noqa: E402
 
 REQUESTS = [
     {"adyton": 1},
@@ -27,12 +31,48 @@ def frame(message):
     return struct.pack(">I", len(text)) + text
 
 
+def exports():
+    """None, one with all kinds of rows, one that was pruned, one that is cut."""
+    code = b"print(1)\n"
+    common = {"time_us": 1, "run": "r_1"}
+    intent = dict(common, kind="intent", policy="standard", name="main.py",
+                  code=chain.code_hash(code), code_bytes=len(code), code_kept=1, owner=5, pid=7)
+    outcome = dict(common, kind="outcome", intent=1, status="violation", message="\u20ac",
+                   wall_us=1 << 62, incidents=1, incidents_dropped=0)
+    incident = dict(common, kind="incident", intent=1, number=1, rule="system-call", fact=1,
+                    layer="seccomp", action="refused", act="ptrace", count=1)
+    again = dict(intent, run="r_2")
+    whole = chain.write([intent, outcome, incident, again], [code])
+    return [chain.write([]), whole,
+            chain.write([dict(outcome, intent=3)], anchor=(8, "ab" * 32)), whole[:-100]]
+
+
+MAGIC = 0x61647974
+
+
+def claims():
+    """struct claims up to its first act: an exception, and one with an act."""
+    head = struct.pack("<IIiiIIIIII", MAGIC, 1, 3, 2, 1, 9, 4, 20, 1, 0)
+    act = struct.pack("<Ii24s40s256s", 2, 7, b"file-outside", b"os.remove", b"/home/u/f.txt")
+    return [head, head + act]
+
+
+def verdicts():
+    """Messages of a guest: a finding, and the end; see fuzz_verdict.c."""
+    finding = struct.pack("<IIIiiii400s", MAGIC, 1, 0, 1, 0, 1, 9, b"imports os.system")
+    end = struct.pack("<II", MAGIC, 16) + bytes(64)
+    message = lambda body: struct.pack("<H", len(body)) + body
+    return [message(finding), message(finding) * 3 + message(end)]
+
+
 def main(folder):
     os.makedirs(folder, exist_ok=True)
-    seeds = [frame(r) for r in REQUESTS] + [b"".join(frame(r) for r in REQUESTS), b"\0\0\0\0"]
-    for i, seed in enumerate(seeds):
-        with open(os.path.join(folder, "frames-%d" % i), "wb") as file:
-            file.write(seed)
+    frames = [frame(r) for r in REQUESTS] + [b"".join(frame(r) for r in REQUESTS), b"\0\0\0\0"]
+    for name, seeds in (("frames", frames), ("ledger", exports()), ("claims", claims()),
+                        ("verdict", verdicts())):
+        for i, seed in enumerate(seeds):
+            with open(os.path.join(folder, "%s-%d" % (name, i)), "wb") as file:
+                file.write(seed)
 
 
 main(sys.argv[1])
