@@ -154,7 +154,7 @@ make_bytes(struct validator *v, const struct call *call)
     if (string && PyUnicode_Check(string) &&
         PyUnicode_GetLength(string) <= FOLD_BYTES_MAX / 4)
         return value_made(v, PyUnicode_AsUTF8String(string), VALUE_CONSTANT, false);
-    if (value->kind != VALUE_ITEMS)
+    if (value->kind != VALUE_ITEMS || value->prefix)
         return value->kind == VALUE_DECODED ? value : &value_unknown;
     char *bytes = malloc(value->n > 0 ? value->n : 1);
     bool whole = bytes != NULL;
@@ -219,7 +219,7 @@ make_reversed(struct validator *v, const struct call *call)
             value_made(v, PyLong_FromLong(-1), VALUE_CONSTANT, false);
         return fold_slice(v, value, NULL, NULL, back);
     }
-    if (value->kind != VALUE_ITEMS)
+    if (value->kind != VALUE_ITEMS || value->prefix)
         return &value_unknown;
     const struct value **items = arena_take(v, (value->n + 1) * sizeof(*items));
     for (uint32_t i = 0; items && i < value->n; i++)
@@ -236,7 +236,7 @@ make_map(struct validator *v, const struct call *call)
                                   ? fold_by_name(value_dotted(argument(call, 0)))
                                   : NULL;
     if (!fold || (fold->make != make_chr && fold->make != make_str) ||
-        list->kind != VALUE_ITEMS || list->n > ITEMS_MAX)
+        list->kind != VALUE_ITEMS || list->prefix || list->n > ITEMS_MAX)
         return &value_unknown;
     const struct value **items = arena_take(v, (list->n + 1) * sizeof(*items));
     for (uint32_t i = 0; items && i < list->n; i++) {

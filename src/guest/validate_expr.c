@@ -281,8 +281,9 @@ bind(struct validator *v, PyObject *target, const struct value *value)
 static const struct value *
 repeat(struct validator *v, PyObject *element, PyObject *target, const struct value *list)
 {
-    bool fits = list->kind == VALUE_ITEMS && list->n > 0 && list->n <= REPEAT_ITEMS_MAX &&
-                v->quiet == 0 && v->repeats_n < REPEATS_MAX;
+    bool fits = list->kind == VALUE_ITEMS && !list->prefix && list->n > 0 &&
+                list->n <= REPEAT_ITEMS_MAX && v->quiet == 0 &&
+                v->repeats_n < REPEATS_MAX;
     const struct value **items =
         fits ? arena_take(v, (list->n + 1) * sizeof(*items)) : NULL;
     if (!items)

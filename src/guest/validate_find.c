@@ -154,27 +154,29 @@ find_import(struct validator *v, PyObject *node, const char *module)
              by);
 }
 
-void
+/* Of several only the first that leads outside: one finding is enough to act on. */
+bool
 find_path(struct validator *v, PyObject *node, const char *who, const struct value *value,
           bool write)
 {
     char where[CHECK_PATH_BYTES], shown[SHOWN_BYTES], bytes[CHECK_PATH_BYTES];
     for (uint32_t i = 0; value->kind == VALUE_ONE_OF && i < value->n; i++)
-        find_path(v, node, who, value->items[i], write);
+        if (find_path(v, node, who, value->items[i], write))
+            return true;
     bool known = value->kind == VALUE_PATH || value->kind == VALUE_CONSTANT;
     if (!known || !(PyUnicode_Check(value->object) || PyBytes_Check(value->object)))
-        return;
+        return false;
     text_utf8(value->object, bytes, sizeof(bytes));
     struct span path = {bytes, strlen(bytes)};
     snprintf(shown, sizeof(shown), "%.*s", SHOWN_BYTES - 1, bytes);
     if (check_path_is_url(&path)) {
         find(v, node, RULE_NETWORK_USE, "%s: '%s' is on the network", plain(who), shown);
-        return;
+        return true;
     }
     if (v->moved && path.n > 0 && path.p[0] != '/')
-        return;
+        return false;
     if (!check_path_is_outside(&v->folders, path, value->prefix, write, where))
-        return;
+        return false;
     const char *outside = write ? "is outside of the folder that may be written"
                                 : "is outside of the folders that may be read";
     if (value->prefix)
@@ -186,4 +188,5 @@ find_path(struct validator *v, PyObject *node, const char *who, const struct val
     else
         find(v, node, RULE_FILE_OUTSIDE, "%s: '%s' is %.160s, which %s (%s)", plain(who),
              shown, where, outside, v->folders.work);
+    return true;
 }

@@ -61,12 +61,16 @@ fold_add(struct validator *v, const struct value *left, const struct value *righ
     if (a && b && PyBytes_Check(a) && PyBytes_Check(b) &&
         length_of(a) + length_of(b) <= FOLD_BYTES_MAX)
         return value_made(v, PySequence_Concat(a, b), VALUE_CONSTANT, false);
-    if (left->kind == VALUE_ITEMS && right->kind == VALUE_ITEMS &&
-        left->n + right->n <= ARGUMENTS_MAX) {
+    if (left->kind == VALUE_ITEMS && right->kind != VALUE_ITEMS)
+        return value_more(v, left);
+    if (left->kind == VALUE_ITEMS && left->prefix)
+        return left;
+    if (left->kind == VALUE_ITEMS && left->n + right->n <= ARGUMENTS_MAX) {
         const struct value *items[ARGUMENTS_MAX];
         for (uint32_t i = 0; i < left->n + right->n; i++)
             items[i] = i < left->n ? left->items[i] : right->items[i - left->n];
-        return value_items(v, VALUE_ITEMS, items, left->n + right->n);
+        const struct value *both = value_items(v, VALUE_ITEMS, items, left->n + right->n);
+        return right->prefix ? value_more(v, both) : both;
     }
     return text_or_prefix(left) ? fold_concat(v, left, right) : &value_unknown;
 }
@@ -133,8 +137,8 @@ fold_percent(struct validator *v, const struct value *left, const struct value *
         return value_made(v, PyLong_FromLongLong(x % y), VALUE_CONSTANT, false);
     if (!format || !is_small_format(format))
         return &value_unknown;
-    PyObject *arguments = right->kind == VALUE_ITEMS ? tuple_of(right->items, right->n)
-                                                     : tuple_of(&right, 1);
+    bool whole = right->kind == VALUE_ITEMS && !right->prefix;
+    PyObject *arguments = whole ? tuple_of(right->items, right->n) : tuple_of(&right, 1);
     if (!arguments)
         return prefix_before(v, format, '%');
     PyObject *text = PyUnicode_Format(format, arguments);
@@ -325,7 +329,7 @@ item_of(struct validator *v, const struct value *base, const struct value *index
     if (!value_int(index, &at))
         return &value_unknown;
     if (base->kind == VALUE_ITEMS) {
-        at = at < 0 ? at + base->n : at;
+        at = at < 0 && !base->prefix ? at + base->n : at;
         return at >= 0 && at < base->n ? base->items[at] : &value_unknown;
     }
     PyObject *string = value_string(base);
@@ -409,6 +413,7 @@ fold_join(struct validator *v, const struct value *separator, const struct value
         if (text && items->items[i]->prefix)
             whole = false;
     }
+    whole = whole && !items->prefix;
     const struct value *joined = &value_unknown;
     if (list && (whole || PyList_Size(list) > 0))
         joined = value_made(v, PyUnicode_Join(between, list), VALUE_CONSTANT, !whole);

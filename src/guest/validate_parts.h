@@ -156,7 +156,7 @@ enum value_kind {
     VALUE_CONSTANT, /* str, bytes, int…; a str with `prefix` is only its beginning */
     VALUE_NAME,     /* a dotted name: "os.system", "builtins.open" */
     VALUE_PATH,     /* pathlib's path of this text; `prefix` as above */
-    VALUE_ITEMS,    /* a tuple or list */
+    VALUE_ITEMS,    /* a tuple or list; with `prefix` more follow */
     VALUE_ONE_OF,
     VALUE_METHOD,  /* `name` of the value items[0] */
     VALUE_CLASS,   /* defined by the code itself */
@@ -270,6 +270,8 @@ const struct value *value_items(struct validator *v, uint8_t kind,
                                 const struct value *const *items, size_t n);
 const struct value *value_method(struct validator *v, const struct value *self,
                                  const char *name);
+/* These items, and then some that are not known. */
+const struct value *value_more(struct validator *v, const struct value *items);
 const struct value *value_either(struct validator *v, const struct value *a,
                                  const struct value *b);
 const struct value *value_of_kind(uint8_t kind);
@@ -300,7 +302,7 @@ void find(struct validator *v, PyObject *node, unsigned rule, const char *format
 void find_act(struct validator *v, PyObject *node, const char *dotted, unsigned rule,
               const char *does);
 void find_import(struct validator *v, PyObject *node, const char *module);
-void find_path(struct validator *v, PyObject *node, const char *who,
+bool find_path(struct validator *v, PyObject *node, const char *who,
                const struct value *value, bool write);
 void finding_send(struct validator *v, const struct guest_finding *finding,
                   unsigned rule);

@@ -143,6 +143,14 @@ value_method(struct validator *v, const struct value *self, const char *name)
     return keep(v, &named);
 }
 
+const struct value *
+value_more(struct validator *v, const struct value *items)
+{
+    struct value more = *items;
+    more.prefix = true;
+    return items->kind == VALUE_ITEMS ? keep(v, &more) : &value_unknown;
+}
+
 static bool
 same(const struct value *a, const struct value *b)
 {
