@@ -253,9 +253,9 @@ fork_program(struct making *making, struct err *err)
                       (ssize_t)sizeof(reply))
         r = -EPIPE;
     if (r < 0) {
+        /* A late answer would be taken for that to another request. */
         if (factory->zygote > 0)
-            kill(factory->zygote,
-                 SIGKILL); /* a late answer would be taken for another's */
+            kill(factory->zygote, SIGKILL);
         return err_set(err, r, "the zygote gave no answer");
     }
     if (reply.pid < 0) {

@@ -5,9 +5,8 @@
 
 #include "warm/factory.h"
 
-enum {
-    FACTORY_STEP_S = 10
-}; /* an init or a zygote that does not answer by then is broken */
+/* An init or a zygote that does not answer by then is broken. */
+enum { FACTORY_STEP_S = 10 };
 
 struct factory_cell {
     uint32_t id;         /* 0: the row is free */

@@ -234,6 +234,8 @@ send_setup(struct zygote *zygote, struct err *err)
     setup->seal = zygote->cell_plan->seal;
     int r = fd_send(zygote->zygote_socket, setup, sizeof(*setup), NULL, 0);
     free(setup);
+    if (r == -EPIPE)
+        return 0; /* the factory has failed already, and says why */
     return r < 0 ? err_set(err, r, "send the zygote's setup: %s", strerrordesc_np(-r))
                  : 0;
 }

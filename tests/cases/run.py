@@ -1,8 +1,12 @@
-"""Runs the corpus through the real program: `run.py BUILD [--as root,user] [--only 41,62]`.
+"""Runs the corpus through the real program:
+`run.py BUILD [--as root,user] [--only 41,62] [--warm]`.
 
 BUILD is the folder that holds the program, or the program. Prints TAP. Each attack is run
 outside of the sandbox first; then each row of expect.py runs once as root and once as an
 ordinary user; after every run the host must be as it was.
+
+With --warm the rows run in the warm cells of a supervisor, one for each identity. The same
+is expected of them; the controls, which tell nothing of cells, are left to the cold suite.
 """
 
 import argparse
@@ -21,6 +25,7 @@ import controls      # noqa: E402
 import expect        # noqa: E402
 import host          # noqa: E402
 import leftovers     # noqa: E402
+import supervisor    # noqa: E402
 from tap import Tap  # noqa: E402
 
 # A build with sanitizers is slower; its time limits may be stretched.
@@ -38,6 +43,7 @@ class Context:
         self.corpus = expect.load_corpus(self.corpus_folder)
         self.identities, self.control = {}, None
         self.who = who
+        self.supervisors = {}     # label to supervisor: there rows run warm
 
     def __enter__(self):
         self.control = host.as_control(self.base)
@@ -93,7 +99,9 @@ class Run:
 
     def _options(self):
         row = self.row
-        options = ["--policy", os.path.join(self.ctx.policies, row.policy + ".yaml")]
+        served = self.ctx.supervisors.get(self.identity.label)
+        options = served.options_for(row.policy) if served else \
+            ["--policy", os.path.join(self.ctx.policies, row.policy + ".yaml")]
         options += row.options
         if row.files:
             folder = self.identity.folder("files")
@@ -144,6 +152,10 @@ def judge(ctx, run):
         problems += checks.collection_problems(ctx, run)
     if row.check:
         problems += getattr(checks, row.check)(ctx, run)
+    if run.identity.label in ctx.supervisors:
+        problems += ["it ran %s, not in a warm cell" % result.get("engine", "start")
+                     for result in run.results
+                     if result.get("engine", "start") not in ("pool", "warm")]
     return problems + ([result.describe()] if problems else [])
 
 
@@ -245,7 +257,42 @@ class NoCanary:
 NO_CANARY = NoCanary()
 
 
-def run_suite(ctx, tap, only, with_controls):
+def run_all(ctx, tap, rows, identity, missing, watch):
+    for row in rows:
+        case = ctx.corpus[row.number]
+        if expect.PLAIN not in row.modes:
+            tap.point("%s: %s" % (identity.label, case.file[:-3]), skip="needs a session")
+        elif row.needs in missing:
+            tap.point("%s: %s" % (identity.label, case.file[:-3]),
+                      skip="%s has no %s" % (controls.PYTHON, row.needs))
+        else:
+            run_row(ctx, tap, row, identity, watch)
+
+
+def run_warm(ctx, tap, rows, identity, missing):
+    """The rows in warm cells; after the supervisor's end nothing at all may be left."""
+    rows = [row.as_warm() for row in rows]
+    before = leftovers.Watch([identity])
+    policies = {row.policy: os.path.join(ctx.policies, row.policy + ".yaml") for row in rows}
+    with supervisor.Supervisor(ctx.program, identity, policies) as served:
+        for name in policies:
+            served.wait(lambda: is_warm(served, name), "policy %s is warm" % name, 120)
+        ctx.supervisors[identity.label] = served
+        try:
+            run_all(ctx, tap, rows, identity, missing, leftovers.Watch([identity], [served]))
+        finally:
+            del ctx.supervisors[identity.label]
+        problems = served.end()
+    tap.point("%s: nothing is left of the supervisor" % identity.label,
+              problems + before.leftovers(3.0))
+
+
+def is_warm(served, policy):
+    outcome = served.run("pass", policy=policy)
+    return outcome.get("engine", {}).get("start") in ("pool", "warm")
+
+
+def run_suite(ctx, tap, only, with_controls, warm):
     rows = [r for r in expect.ROWS if not only or r.number in only]
     unlisted = set(ctx.corpus) - {r.number for r in expect.ROWS}
     tap.point("every case of the corpus has a row",
@@ -253,7 +300,7 @@ def run_suite(ctx, tap, only, with_controls):
     missing = {n for n in {r.needs for r in rows if r.needs} if missing_package(n)}
     watch = leftovers.Watch(list(ctx.identities.values()) + [ctx.control])
     for row in rows:
-        if row.control and with_controls and row.needs not in missing:
+        if row.control and with_controls and not warm and row.needs not in missing:
             run_control(ctx, tap, row, watch)
     for label in filter(ctx.identities.__contains__, ctx.who):
         identity = ctx.identities[label]
@@ -262,15 +309,10 @@ def run_suite(ctx, tap, only, with_controls):
         if refused:
             tap.point("%s: all %d rows" % (label, len(rows)), skip=refused)
             continue
-        for row in rows:
-            case = ctx.corpus[row.number]
-            if expect.PLAIN not in row.modes:
-                tap.point("%s: %s" % (label, case.file[:-3]), skip="needs a session")
-            elif row.needs in missing:
-                tap.point("%s: %s" % (label, case.file[:-3]),
-                          skip="%s has no %s" % (controls.PYTHON, row.needs))
-            else:
-                run_row(ctx, tap, row, identity, watch)
+        if warm:
+            run_warm(ctx, tap, rows, identity, missing)
+        else:
+            run_all(ctx, tap, rows, identity, missing, watch)
 
 
 def main():
@@ -280,6 +322,7 @@ def main():
     parser.add_argument("--as", dest="who", default=default, help="root, user, both or none")
     parser.add_argument("--only", default="", help="numbers of cases, with commas between")
     parser.add_argument("--no-controls", action="store_true")
+    parser.add_argument("--warm", action="store_true", help="in the cells of a supervisor")
     args = parser.parse_args()
     only = {int(n) for n in args.only.split(",") if n}
     tap = Tap()
@@ -289,7 +332,7 @@ def main():
         base = stack.enter_context(host.scratch())
         canary = stack.enter_context(host.Canary()) if os.geteuid() == 0 else NO_CANARY
         ctx = stack.enter_context(Context(base, args.build, canary, args.who.split(",")))
-        run_suite(ctx, tap, only, not args.no_controls)
+        run_suite(ctx, tap, only, not args.no_controls, args.warm)
     return tap.finish()
 
 

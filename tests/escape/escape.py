@@ -1,10 +1,12 @@
-"""The attack probe in real cells: `escape.py ADYTON FOLDER [--as root,user]`. Prints TAP.
+"""The attack probe in real cells: `escape.py ADYTON FOLDER [--as root,user] [--warm]`.
+Prints TAP.
 
 ADYTON is the program or the folder that holds it; FOLDER holds probe and probe.so. The
 rows (`probe --table`) say what each verb must meet and which layer must be the one; they
 are kept in expect_rows.c. First every verb is tried outside: what is refused there as
 well proves nothing, and is either named and skipped, for the reason that its row gives,
-or a failure.
+or a failure. With --warm each cell is one of a supervisor's, and must answer the same;
+controls, and the isolation that has no warm cells, are left to the cold run.
 """
 
 import argparse
@@ -22,13 +24,16 @@ sys.path.insert(0, os.path.join(HERE, "..", "harness"))
 
 import cell          # noqa: E402
 import host          # noqa: E402
+import leftovers     # noqa: E402
+import supervisor    # noqa: E402
 from tap import Tap  # noqa: E402
 
 # What any layer may answer with when it keeps something out of reach.
 REFUSALS = {"EPERM", "EACCES", "ENOSYS", "ESRCH", "ENOENT", "EROFS", "EXDEV", "ENXIO",
             "ECONNREFUSED", "ENETUNREACH", "EMFILE", "EFBIG", "ENOMEM"}
 IN_TABLE = ("refused", "quiet", "unknown")   # by an errno of its own
-POLICY = """extends: %s
+POLICY = """name: %s
+extends: %s
 validation: off
 timeout: 30s
 cpu_time: 30s
@@ -69,7 +74,7 @@ class Probe:
     def policy(self, base, name, extends, more=""):
         path = os.path.join(base, name + ".yaml")
         with open(path, "w") as file:
-            file.write(POLICY % (extends, self.folder, SHARED) + more)
+            file.write(POLICY % (name, extends, self.folder, SHARED) + more)
         os.chmod(path, 0o644)
         return path
 
@@ -146,12 +151,17 @@ class Runner:
 
     def __init__(self, probe, program, identity, target):
         self.probe, self.program, self.identity = probe, program, identity
-        self.target = target
+        self.target, self.served = target, None
 
     def run(self, policy, rows, how="probe_run"):
         words = [self.probe.folder, how] + aimed(rows, self.target)
-        return cell.run(self.program, self.identity, ["--policy", policy],
-                        self.probe.source, arguments=words)
+        options = self.served.options_for(name_of(policy)) if self.served else \
+            ["--policy", policy]
+        result = cell.run(self.program, self.identity, options, self.probe.source,
+                          arguments=words)
+        if self.served and result.get("engine", "start") not in ("pool", "warm"):
+            raise RuntimeError("it ran in no warm cell: " + result.describe())
+        return result
 
 
 def incidents_of(result, call):
@@ -256,26 +266,52 @@ def run_killed(tap, runner, label, policy, row):
     tap.point("%s: %s ends the cell" % (label, row["verb"]), problems)
 
 
-def run_identity(tap, probe, program, base, identity):
+def name_of(policy):
+    return os.path.basename(policy).partition(".")[0]
+
+
+@contextlib.contextmanager
+def served_by(tap, program, identity, policies):
+    """A supervisor in whose warm cells these policies run, of which nothing is left."""
+    before = leftovers.Watch([identity])
+    files = {name_of(path): path for path in policies}
+    with supervisor.Supervisor(program, identity, files) as served:
+        # One zygote for each, and one for the default policy.
+        served.await_idle(zygotes=len(files) + 1)
+        yield served
+        problems = served.end()
+    tap.point("%s: nothing is left of the supervisor" % identity.label,
+              problems + before.leftovers(3.0))
+
+
+def run_identity(tap, probe, program, base, identity, warm):
     full = probe.policy(base, "escape-full-" + identity.label, "standard")
     strict = probe.policy(base, "escape-strict-" + identity.label, "strict")
     landlock = probe.policy(base, "escape-landlock-" + identity.label, "standard",
                             "isolation: landlock\n")
-    lasting = [r for r in probe.rows if r["decision"] != "ended"]
     with probe.held(identity) as target:
         runner = Runner(probe, program, identity, target)
-        run_refused(tap, runner, identity.label, full, lasting, judge_full)
-        # No fork there: the interpreter itself tries what changes nothing when refused.
-        run_refused(tap, runner, identity.label + ", strict", strict,
-                    [r for r in probe.rows if r["decision"] in IN_TABLE], judge_full,
-                    "probe_run_here")
-        run_refused(tap, runner, identity.label + ", landlock", landlock, lasting,
-                    judge_landlock)
-        for row in probe.rows:
-            if row["decision"] == "ended":
-                run_ended(tap, runner, identity.label, full, row)
-            elif row["decision"] == "killed":
-                run_killed(tap, runner, identity.label, full, row)
+        if not warm:
+            run_cells(tap, runner, full, strict)
+            run_refused(tap, runner, identity.label + ", landlock", landlock,
+                        [r for r in probe.rows if r["decision"] != "ended"], judge_landlock)
+            return
+        with served_by(tap, program, identity, [full, strict]) as runner.served:
+            run_cells(tap, runner, full, strict)
+
+
+def run_cells(tap, runner, full, strict):
+    rows, label = runner.probe.rows, runner.identity.label
+    run_refused(tap, runner, label, full, [r for r in rows if r["decision"] != "ended"],
+                judge_full)
+    # No fork there: the interpreter itself tries what changes nothing when refused.
+    run_refused(tap, runner, label + ", strict", strict,
+                [r for r in rows if r["decision"] in IN_TABLE], judge_full, "probe_run_here")
+    for row in rows:
+        if row["decision"] == "ended":
+            run_ended(tap, runner, label, full, row)
+        elif row["decision"] == "killed":
+            run_killed(tap, runner, label, full, row)
 
 
 def main():
@@ -283,6 +319,7 @@ def main():
     parser.add_argument("adyton")
     parser.add_argument("folder")
     parser.add_argument("--as", dest="who", default="root,user")
+    parser.add_argument("--warm", action="store_true")
     options = parser.parse_args()
     host.become_subreaper()
     tap = Tap()
@@ -293,14 +330,15 @@ def main():
         try:
             if os.geteuid() == 0 and "root" in options.who:
                 made.append(host.as_root(base))
+            if made and not options.warm:
                 run_controls(tap, probe, made[0])
-            else:
+            elif not options.warm:
                 tap.point("outside: the controls",
                           skip="only root has what a cell takes away")
             if "user" in options.who:
                 made.append(host.as_user(base))
             for identity in made:
-                run_identity(tap, probe, program, base, identity)
+                run_identity(tap, probe, program, base, identity, options.warm)
         finally:
             for identity in made:
                 if identity.groups:

@@ -7,11 +7,13 @@ import signal
 import time
 
 GRACE_SECONDS = 3.0   # for what other programs of the host may have made under the same names
+SETTLE_SECONDS = 20.0  # for a supervisor that makes new idle cells
 OURS = ("adyton", "sbx-")   # what the program names its own, and what the cases write
-NOT_OURS = "adyton-escape"  # what the escape probes place on the host, maybe meanwhile
+# What other suites place on the host, maybe meanwhile.
+NOT_OURS = ("adyton-escape", "adyton-serve-", "adyton-ledger-")
 
 
-def _processes():
+def processes():
     """pid to (parent, start time, state, name) of every process that can be read."""
     table = {}
     for entry in os.listdir("/proc"):
@@ -31,7 +33,7 @@ def _processes():
 
 def descendants():
     """Live processes that come from this one; pid to "name started at ticks"."""
-    table, me, found = _processes(), os.getpid(), {}
+    table, me, found = processes(), os.getpid(), {}
     for pid, (parent, start, state, name) in table.items():
         seen = set()
         while parent in table and parent != me and parent not in seen:
@@ -82,20 +84,25 @@ def _descriptors():
 
 
 class Watch:
-    """Remembers the host as it is; `leftovers` tells what has been added since."""
+    """Remembers the host as it is; `leftovers` tells what has been added since. What the
+    supervisors keep standing (see supervisor.py) is none."""
 
-    def __init__(self, identities):
-        self.identities = identities
+    def __init__(self, identities, supervisors=()):
+        self.identities, self.supervisors = identities, list(supervisors)
         self.before = self._look()
 
     def _look(self):
+        standing = [s.standing() for s in self.supervisors]
+        pids = {pid for one in standing for pid in one.pids}
+        groups = {path for one in standing for path in one.groups}
         folders = ["/tmp", "/var/tmp", "/dev/shm", "/run"]
         private = {os.path.join(i.tmp, n) for i in self.identities for n in os.listdir(i.tmp)}
         return {
-            "process": set(descendants().values()),
+            "process": {name for pid, name in descendants().items() if pid not in pids},
             "mount": _mounts(),
             "control group": {path for i in self.identities if i.groups
-                              for path in i.groups.strangers()},
+                              for path in i.groups.strangers() if path not in groups},
+            "supervisor's": {problem for one in standing for problem in one.problems},
             "file": _named_files(folders),
             "private file": private,
             "descriptor": _descriptors(),
@@ -105,6 +112,7 @@ class Watch:
         """Sentences, one a leftover. `patience`: seconds that the kernel may take to end what
         nobody waits for; what is only ours to make is not waited for beyond that."""
         reap_orphans()
+        patience = max(patience, SETTLE_SECONDS if self.supervisors else 0.0)
         shared = ("mount", "file")
         started = time.monotonic()
         while True:
