@@ -22,6 +22,8 @@ import tempfile
 import time
 import traceback
 
+import chain
+
 ADYTON, WRITER = (os.path.abspath(path) for path in sys.argv[1:3])
 KILLS = int(os.environ.get("KILLS", "200"))
 SEED = int(os.environ.get("SEED", str(random.SystemRandom().randrange(1 << 32))))
@@ -470,6 +472,8 @@ def an_export_is_taken_back(place):
     some_runs(place)
     done = place.call("incidents", "export")
     same(done.returncode, 0, "the status of export")
+    same(chain.problems(done.stdout), [], "what another implementation finds wrong with it")
+    check(chain.problems(done.stdout.replace(b'"timeout"', b'"ok"', 1)), "the control")
     new = place.folder + "/new.db"
     path = place.write("export", done.stdout.decode())
     taken = place.call("incidents", "import", path, ledger=new)
@@ -483,6 +487,30 @@ def an_export_is_taken_back(place):
     piped = place.call("incidents", "import", "-", ledger=place.folder + "/piped.db", stdin=None,
                        input=done.stdout)
     same(piped.returncode, 0, "from a pipe")
+
+
+@test
+def an_export_of_another_implementation_is_taken(place):
+    code = "print('é')\n".encode()
+    intent = {"kind": "intent", "time_us": 1, "run": "r_1", "policy": "p", "name": "main.py",
+              "code": chain.code_hash(code), "code_bytes": len(code), "code_kept": 1, "owner": 1}
+    outcome = {"kind": "outcome", "time_us": 2, "run": "r_1", "intent": 9, "status": "ok",
+               "message": "€", "wall_us": 0, "incidents": 0}
+    for rows, sound in [([intent, outcome], True),
+                        ([intent, dict(outcome, intent=10)], False),  # an intent of its own
+                        ([intent, dict(outcome, run="r_2")], False),  # of another run
+                        ([intent, outcome, outcome], False),          # two of one
+                        ([dict(intent, kind="other"), outcome], False),
+                        ([dict(intent, code_bytes=3), outcome], False),
+                        ([dict(intent, code_kept=0), outcome], False)]:
+        path = place.write("export", chain.write(rows, [code], anchor=(8, "ab" * 32)).decode())
+        done = place.call("incidents", "import", path, ledger=place.folder + "/new.db")
+        same(done.returncode, 0 if sound else 1, "the status for %r (%r)" % (rows, done.stderr))
+        if sound:
+            same(place.call("runs", "show", "r_1", "--format", "json",
+                            ledger=place.folder + "/new.db").returncode, 0, "reading it")
+            for name in os.listdir(place.folder):
+                os.unlink(os.path.join(place.folder, name))
 
 
 @test
