@@ -28,6 +28,7 @@ enum {
     LINE_BYTES = 4096,
     REPORT_BYTES_MAX = 1 << 30,
     FILES_MAX = 100 * 1000,
+    LIMITS_MAX = 64,
 };
 
 struct format {
@@ -49,6 +50,11 @@ enum { FORMATS = sizeof(formats) / sizeof(*formats) };
 
 struct check {
     const char *policy_name, *python;
+    struct {
+        const struct policy_field *field;
+        const char *text;
+    } limits[LIMITS_MAX];
+    size_t limits_n;
     const struct format *format;
     char **files;
     size_t files_n;
@@ -138,6 +144,26 @@ static const struct option {
     {"--help", NULL, "Show this page.", take_help},
 };
 
+/* An option of `adyton run` that sets a field of the policy. */
+static int
+take_limit(struct check *check, int argc, char **argv, int *at, struct err *err)
+{
+    char name[64];
+    const char *word = argv[*at], *equals = strchr(word, '=');
+    snprintf(name, sizeof(name), "%.*s",
+             (int)(equals ? equals - word : (ptrdiff_t)sizeof(name) - 1), word);
+    const struct policy_field *field = policy_field_by_option(name);
+    if (!field)
+        return err_set(err, -EINVAL, "unknown option '%.80s'", word);
+    if (!equals && *at + 1 == argc)
+        return err_set(err, -EINVAL, "%s needs a value", field->option);
+    if (check->limits_n == LIMITS_MAX)
+        return err_set(err, -E2BIG, "%s: more than %d limits", field->option, LIMITS_MAX);
+    check->limits[check->limits_n].field = field;
+    check->limits[check->limits_n++].text = equals ? equals + 1 : argv[++*at];
+    return 0;
+}
+
 static int
 take_option(struct check *check, int argc, char **argv, int *at, struct err *err)
 {
@@ -155,7 +181,7 @@ take_option(struct check *check, int argc, char **argv, int *at, struct err *err
                            option->value);
         return option->take(check, equals ? equals + 1 : argv[++*at], err);
     }
-    return err_set(err, -EINVAL, "unknown option '%.80s'", word);
+    return take_limit(check, argc, argv, at, err);
 }
 
 static int
@@ -185,6 +211,17 @@ parse(struct check *check, int argc, char **argv, struct err *err)
     if (check->files_n == 0 && !check->help && !check->markdown)
         return err_set(err, -EINVAL, "nothing to check: name a file, or - for stdin");
     return 0;
+}
+
+static int
+resolve_policy(struct check *check, struct err *err)
+{
+    int r = policy_load(check->policy_name, &check->policy, err);
+    for (size_t i = 0; r == 0 && i < check->limits_n; i++)
+        r = policy_narrow(&check->policy, check->limits[i].field,
+                          check->limits[i].field->option, span_of(check->limits[i].text),
+                          err);
+    return r;
 }
 
 /* --- one file --- */
@@ -303,6 +340,8 @@ print_help(void)
                  options[i].value ? " " : "", options[i].value ? options[i].value : "");
         help_print_row(left, options[i].help);
     }
+    puts("\nOptions of adyton run that set a field of the policy (--memory, --isolation, "
+         "--cgroup...) are\ntaken too.");
     return EXIT_CLEAN;
 }
 
@@ -332,7 +371,7 @@ check_command(int argc, char **argv)
     if (check.markdown)
         return print_rules();
     signal(SIGPIPE, SIG_IGN);
-    if (policy_load(check.policy_name, &check.policy, &err) < 0)
+    if (resolve_policy(&check, &err) < 0)
         return complain(&err, EXIT_WRONG_USE);
     if (check_all(&check, &err) < 0)
         return complain(&err, EXIT_OUR_FAULT);

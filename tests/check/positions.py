@@ -108,7 +108,9 @@ def formats(suite):
     done = suite.call("check", "-", stdin=b"import os\nos.system('x')\n")
     wanted = b"     2 | os.system('x')\n       | ^~~~~~~~~\n"
     suite.point("standard input, the line and a caret", [] if wanted in done.stdout else [done.stdout])
-    for args in (("check",), ("check", "--format", "xml", "x"), ("check", "--frob", "x"),
+    done = suite.call("check", "--memory", "8M", "--cgroup=optional", paths["clean"])
+    suite.point("an option of the policy", [] if done.returncode in (0, 125) else [done])
+    for args in (("check",), ("check", "--memory", "1T", "x"), ("check", "--format", "xml", "x"), ("check", "--frob", "x"),
                  ("check", "--policy", "none", "x")):
         done = suite.call(*args)
         suite.point("wrong use: " + " ".join(args), [] if done.returncode == 2 else [done])
