@@ -93,10 +93,21 @@ end_warm(int code)
     _exit(flushed || code != 0 ? code : FLUSH_FAILED);
 }
 
+/* From 3.13 on CPython's finalisation comes back to the thread state that it began with, which
+ * is gone (program.c, hide_frames): there a cold cell ends as a warm one does. */
+static bool
+ends_without_finalising(bool warm)
+{
+    enum { LAST_THAT_FINALISES = 12 };
+    const char *version = Py_GetVersion(); /* "3.13.0 (main, …" */
+    return warm || version[0] != '3' ||
+           strtol(version + 2, NULL, 10) > LAST_THAT_FINALISES;
+}
+
 void
 ending_normal(bool warm)
 {
-    if (warm)
+    if (ends_without_finalising(warm))
         end_warm(0);
     Py_Exit(0);
     abort(); /* Py_Exit does not return; its prototype does not say so */
@@ -107,6 +118,7 @@ ending_normal(bool warm)
 void
 ending_exception(bool warm)
 {
+    warm = ends_without_finalising(warm);
     if (warm && PyErr_ExceptionMatches(PyExc_SystemExit)) {
         PyObject *type, *value, *traceback;
         PyErr_Fetch(&type, &value, &traceback);
