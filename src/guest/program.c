@@ -140,7 +140,11 @@ set_arguments(struct program *program)
 static PyObject *
 fresh_main(const struct program *program)
 {
-    PyObject *globals = PyModule_GetDict(must(PyImport_AddModule("__main__")));
+    PyObject *main_module = must(PyImport_AddModule("__main__"));
+    PyObject *globals = PyModule_GetDict(main_module);
+    /* The boot program's frame is never left and holds the namespace. With the module alive
+     * too, finalisation empties it, and what the program made is freed as it should be. */
+    Py_INCREF(main_module);
     PyObject *loader_class =
         must(module_attribute("_frozen_importlib_external", "SourceFileLoader"));
     PyObject *builtins = must(PyImport_ImportModule("builtins"));
