@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "cell/cell_parts.h"
+#include "warm/command.h"
 
 enum { WAIT_LIMIT_US = 20 * 1000 * 1000, US_PER_MS = 1000 };
 
@@ -171,6 +172,7 @@ append_job(const struct cell *cell, struct buf *out)
     const struct policy *policy = cell->request.policy;
     struct guest_job head = {.magic = GUEST_MAGIC,
                              .flags = cell_guest_flags(cell),
+                             .threads = (uint32_t)command_threads(policy),
                              .file_bytes = policy->file_bytes,
                              .open_files = policy->open_files,
                              .code_n = job->code.n,

@@ -13,3 +13,9 @@
     "m = _imp.create_dynamic(f.ModuleSpec('_adyton', None, origin='%s'))\n"              \
     "_imp.exec_dynamic(m)\n"                                                             \
     "m.%s()\n"
+
+/* What numeric libraries read to learn how many threads they may start. */
+#define GUEST_THREAD_VARIABLES                                                           \
+    "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", \
+        "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "RAYON_NUM_THREADS",               \
+        "POLARS_MAX_THREADS", "LOKY_MAX_CPU_COUNT"

@@ -20,12 +20,31 @@
 #include "guest/wire.h"
 #include "jail/jail.h"
 
+/* The program's __main__ takes the place of ours, which holds the last reference; and gc, which
+ * would show all that it tracks, forgets the module and its functions. */
+static void
+hide(PyObject *module)
+{
+    static const char *const functions[] = {"main", "zygote"};
+    PyObject *names = PyModule_GetDict(module);
+    Py_INCREF(module);
+    for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
+        PyObject *function = PyDict_GetItemString(names, functions[i]);
+        if (!function)
+            continue;
+        Py_INCREF(function);
+        PyObject_GC_UnTrack(function);
+    }
+    PyDict_Clear(names);
+    PyObject_GC_UnTrack(names);
+    PyObject_GC_UnTrack(module);
+}
+
 static PyObject *
 guest_main(PyObject *module, PyObject *unused)
 {
     (void)unused;
-    /* The program's __main__ takes the place of ours, which holds the last reference. */
-    Py_INCREF(module);
+    hide(module);
     struct err err = {0};
     int claims_fd = -1;
     struct guest_setup *setup = malloc(sizeof(*setup));
@@ -49,7 +68,7 @@ static PyObject *
 guest_zygote(PyObject *module, PyObject *unused)
 {
     (void)unused;
-    Py_INCREF(module);
+    hide(module);
     zygote_run(); /* does not return */
     return NULL;
 }

@@ -29,7 +29,7 @@ enum {
     GUEST_FD = 3,          /* the socket, in the interpreter */
     GUEST_LANDLOCK_FD = 4, /* the ruleset that seal.landlock_fd names */
     GUEST_MAGIC = 0x61647974,
-    GUEST_VERSION = 2,
+    GUEST_VERSION = 3,
     GUEST_WORDS_BYTES = 48 * 1024, /* a policy's names and paths, whatever it lists */
     CLAIM_ACTS_MAX = 32,
     CLAIM_NAME_BYTES = 128,
@@ -49,7 +49,8 @@ enum guest_flag {
 struct guest_setup {
     uint32_t magic;
     uint32_t version;
-    uint32_t flags; /* enum guest_flag */
+    uint32_t flags;   /* enum guest_flag */
+    uint32_t threads; /* a zygote's: what its cells are told, once it has imported */
     struct seal seal;
 };
 
@@ -100,7 +101,7 @@ enum { ZYGOTE_FACTORY_FD = 4 };
  * guest_job_file, its name and its bytes. */
 struct guest_job {
     uint32_t magic;
-    uint32_t flags;                  /* enum guest_flag, instead of the setup's */
+    uint32_t flags, threads;         /* instead of the setup's */
     uint64_t file_bytes, open_files; /* limits that this job has narrowed */
     uint64_t total_bytes;            /* of all of it */
     uint64_t code_n;

@@ -27,6 +27,7 @@
 
 #include "base/fd.h"
 #include "base/process.h"
+#include "guest/boot.h"
 #include "guest/guest.h"
 #include "guest/job.h"
 #include "jail/cgroup.h"
@@ -103,6 +104,27 @@ has_one_thread(void)
     return stat("/proc/self/task", &is) == 0 && is.st_nlink == 3;
 }
 
+/* A zygote has one thread, and its libraries have read that they may start no other; programs
+ * find in their environment what they would find in a cold cell. */
+static void
+tell_threads(uint32_t threads)
+{
+    static const char *const names[] = {GUEST_THREAD_VARIABLES};
+    PyObject *os = PyImport_ImportModule("os");
+    PyObject *variables = os ? PyObject_GetAttrString(os, "environ") : NULL;
+    PyObject *text = PyUnicode_FromFormat("%u", threads);
+    for (size_t i = 0; variables && text && i < sizeof(names) / sizeof(*names); i++) {
+        PyObject *name = PyUnicode_FromString(names[i]);
+        if (name && PyObject_SetItem(variables, name, text) < 0)
+            PyErr_Clear();
+        Py_XDECREF(name);
+    }
+    PyErr_Clear();
+    Py_XDECREF(text);
+    Py_XDECREF(variables);
+    Py_XDECREF(os);
+}
+
 /* --- the child --- */
 
 /* numpy's legacy generator is seeded at import: every child would draw the same numbers. The
@@ -164,7 +186,7 @@ join_cell(const struct zygote_request *request, int *fds, size_t fds_n, struct e
     if (r < 0)
         return r;
     close_range(JOINS_FD, FIRST_FREE_FD, 0);
-    setpgid(0, 0);
+    setsid(); /* the supervisor's session may have a terminal */
     umask(022);
     (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* as after an execve: its own /proc/self */
     (void)!file_write(AT_FDCWD, "/proc/self/oom_score_adj", "1000");
@@ -191,7 +213,7 @@ set_boot_arguments(const struct job_view *job)
 }
 
 static NORETURN void
-be_cell(const struct seal *seal, const struct zygote_request *request, int *fds,
+be_cell(const struct guest_setup *setup, const struct zygote_request *request, int *fds,
         size_t fds_n)
 {
     struct err err = {0};
@@ -200,12 +222,14 @@ be_cell(const struct seal *seal, const struct zygote_request *request, int *fds,
         cell_give_up(&err);
     PyOS_AfterFork_Child();
     reseed();
-    struct claims *claims = cell_seal(seal, CLAIMS_FD);
+    struct claims *claims = cell_seal(&setup->seal, CLAIMS_FD);
     int r = job_receive(GUEST_FD, &job, &err);
     if (r == -EPIPE)
         _exit(EXIT_SUCCESS); /* the pool has shrunk: there will be no job */
     if (r < 0 || job_place(&job, &err) < 0)
         cell_give_up(&err);
+    if (job.head.threads != setup->threads)
+        tell_threads(job.head.threads);
     set_boot_arguments(&job);
     uint32_t flags = job.head.flags | GUEST_WARM;
     job_done(&job);
@@ -217,7 +241,7 @@ be_cell(const struct seal *seal, const struct zygote_request *request, int *fds,
 /* --- the loop --- */
 
 static void
-fork_cell(const struct seal *seal, const struct zygote_request *request, int *fds,
+fork_cell(const struct guest_setup *setup, const struct zygote_request *request, int *fds,
           size_t fds_n, struct zygote_reply *reply)
 {
     if (!has_one_thread()) {
@@ -236,7 +260,7 @@ fork_cell(const struct seal *seal, const struct zygote_request *request, int *fd
     /* A child of the factory, which reaps it: what it reports is a wait status. */
     pid_t pid = k_clone(CLONE_PARENT, SIGCHLD, NULL);
     if (pid == 0)
-        be_cell(seal, request, fds, fds_n);
+        be_cell(setup, request, fds, fds_n);
     int saved = errno;
     PyOS_AfterFork_Parent();
     errno = saved;
@@ -244,7 +268,7 @@ fork_cell(const struct seal *seal, const struct zygote_request *request, int *fd
 }
 
 static NORETURN void
-serve(const struct seal *seal)
+serve(const struct guest_setup *setup)
 {
     for (;;) {
         struct zygote_request request;
@@ -260,7 +284,7 @@ serve(const struct seal *seal)
         if (fds_n < ZYGOTE_JOINS)
             reply.pid = err_set(&reply.err, -EBADF, "a request without its descriptors");
         else
-            fork_cell(seal, &request, fds, fds_n, &reply);
+            fork_cell(setup, &request, fds, fds_n, &reply);
         for (size_t i = 0; i < fds_n; i++)
             close(fds[i]);
         if (fd_send(ZYGOTE_FACTORY_FD, &reply, sizeof(reply), NULL, 0) < 0)
@@ -279,6 +303,7 @@ zygote_run(void)
     if (cell_receive_setup(setup, &claims_fd, &err) < 0)
         cell_give_up(&err);
     import_modules();
+    tell_threads(setup->threads);
     validate_prepare();
     freeze_heap();
     collapse_heap();
@@ -288,5 +313,5 @@ zygote_run(void)
     struct guest_ready ready = {.magic = GUEST_MAGIC};
     if (fd_send(GUEST_FD, &ready, sizeof(ready), NULL, 0) < 0)
         _exit(EXIT_FAILURE);
-    serve(&setup->seal);
+    serve(setup);
 }

@@ -70,10 +70,7 @@ make_environment(const struct command_spec *spec, struct command_line *line,
         "MPLBACKEND=Agg", /* there is no screen: matplotlib need not look for one */
         "PATH=/usr/local/bin:/usr/bin:/bin",
     };
-    static const char *const thread_variables[] = {
-        "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS",    "MKL_NUM_THREADS",
-        "NUMEXPR_NUM_THREADS",  "BLIS_NUM_THREADS",   "VECLIB_MAXIMUM_THREADS",
-        "RAYON_NUM_THREADS",    "POLARS_MAX_THREADS", "LOKY_MAX_CPU_COUNT"};
+    static const char *const thread_variables[] = {GUEST_THREAD_VARIABLES};
     const char *tmp = jail_tmp_dir(spec->plan);
     char text[TEXT_BYTES];
     size_t n = 0;
