@@ -117,18 +117,28 @@ checked_json(const struct checked *file)
                      (json_int_t)file->findings.dropped);
 }
 
+/* jansson goes on after a key that could not be written: the first failure is kept here. */
+struct sink {
+    struct buf *out;
+    bool failed;
+};
+
 static int
 dump_piece(const char *bytes, size_t n, void *context)
 {
-    return buf_append(context, bytes, n) < 0 ? -1 : 0;
+    struct sink *sink = context;
+    sink->failed = sink->failed || buf_append(sink->out, bytes, n) < 0;
+    return sink->failed ? -1 : 0;
 }
 
 int
 check_append_json(json_t *document, struct buf *out)
 {
-    int r = document ? json_dump_callback(document, dump_piece, out, JSON_INDENT(2)) : -1;
+    struct sink sink = {.out = out};
+    int r =
+        document ? json_dump_callback(document, dump_piece, &sink, JSON_INDENT(2)) : -1;
     json_decref(document);
-    return r < 0 ? -ENOMEM : buf_append(out, "\n", 1);
+    return r < 0 || sink.failed ? -ENOMEM : buf_append(out, "\n", 1);
 }
 
 int

@@ -338,10 +338,18 @@ put_measures(json_t *doc, const struct outcome *o)
     return r;
 }
 
+/* jansson goes on after a key that could not be written: the first failure is kept here. */
+struct sink {
+    struct buf *out;
+    bool failed;
+};
+
 static int
 dump_piece(const char *bytes, size_t n, void *context)
 {
-    return buf_append(context, bytes, n) < 0 ? -1 : 0;
+    struct sink *sink = context;
+    sink->failed = sink->failed || buf_append(sink->out, bytes, n) < 0;
+    return sink->failed ? -1 : 0;
 }
 
 int
@@ -358,8 +366,10 @@ outcome_json(const struct outcome *outcome, int flags, struct buf *out)
 
     size_t layout = flags & OUTCOME_JSON_COMPACT ? JSON_COMPACT : JSON_INDENT(2);
     size_t before = out->n;
-    if (r == 0 && json_dump_callback(doc, dump_piece, out,
-                                     layout | JSON_REAL_PRECISION(REAL_DIGITS)) < 0)
+    struct sink sink = {.out = out};
+    if (r == 0 && (json_dump_callback(doc, dump_piece, &sink,
+                                      layout | JSON_REAL_PRECISION(REAL_DIGITS)) < 0 ||
+                   sink.failed))
         r = -ENOSPC;
     if (r < 0 && out->p) { /* a failed append leaves the buffer as it was */
         out->n = before;
