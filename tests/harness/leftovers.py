@@ -10,7 +10,8 @@ GRACE_SECONDS = 3.0   # for what other programs of the host may have made under 
 SETTLE_SECONDS = 20.0  # for a supervisor that makes new idle cells
 OURS = ("adyton", "sbx-")   # what the program names its own, and what the cases write
 # What other suites place on the host, maybe meanwhile.
-NOT_OURS = ("adyton-escape", "adyton-serve-", "adyton-ledger-")
+NOT_OURS = ("adyton-escape", "adyton-serve-", "adyton-ledger-", "adyton-check-", "adyton-cli-",
+            "adyton-control-")
 
 
 def processes():
