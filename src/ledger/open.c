@@ -18,8 +18,9 @@
 enum {
     BUSY_LIMIT_US = 5 * 1000 * 1000,
     BUSY_STEP_US = 100,
-    BUSY_STEPS_MAX = 50,              /* a wait of 5 ms */
-    CHECKPOINT_FRAMES_AT_ONCE = 1000, /* for processes that never close it */
+    BUSY_STEPS_MAX = 50, /* a wait of 5 ms */
+    /* Of who never closes it: a wait for the disk, once in several hundred runs. */
+    CHECKPOINT_FRAMES_AT_ONCE = 4000,
 };
 
 static const struct {
