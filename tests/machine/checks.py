@@ -253,7 +253,7 @@ def check_watched(bench, who):
 
 # Groups that are somebody's session ---------------------------------------------------------
 
-def check_sessions(bench):
+def check_scopes(bench):
     with places.scope("alone") as place:
         who = places.identity("user in a scope", USER_ID, place, "user")
         bench.row(who, rows.OK)
@@ -264,6 +264,10 @@ def check_sessions(bench):
         bench.look()
         result = bench.run(who, "print(1)")
         bench.point("%s: refused" % who.label, refused(result, "Delegate=yes"), result)
+    bench.look()
+
+
+def check_session(bench):
     with places.scope("session", uid=0, neighbour=True) as place:
         who = places.identity("root in a session", 0, place, "root")
         bench.look()
@@ -350,31 +354,46 @@ def have_libraries():
     return all(importlib.util.find_spec(name) for name in PACKAGES)
 
 
-def check_all(bench, root, user, plain):
-    check_doctor(bench, root, True)
-    check_doctor(bench, user, True)
-    check_doctor(bench, plain, False, [("cgroup memory", "no control group",
-                                        "Delegate=yes")])
-    for who in (root, user):
-        for row in rows.ROWS:
-            bench.row(who, row)
-        check_group(bench, who)
-        check_killed(bench, who)
-        check_escapes(bench, who)
-        check_landlock(bench, who)
+def check_all(bench, who):
+    check_doctor(bench, who, True)
+    for row in rows.ROWS:
+        bench.row(who, row)
+    check_group(bench, who)
+    check_killed(bench, who)
+    check_escapes(bench, who)
+    check_landlock(bench, who)
+
+
+def check_root(bench, root, user, plain):
+    """Root, for whom the whole tree is open."""
+    del user, plain
+    check_all(bench, root)
+    check_session(bench)
+
+
+def check_user(bench, root, user, plain):
+    """A user into whose hands a part of the tree was given."""
+    del root, plain
+    check_all(bench, user)
+    check_scopes(bench)
     if have_libraries():
         bench.row(user, rows.NUMERIC)
     else:
         bench.tap.point("user: " + rows.NUMERIC.name, skip="the host does not have them all")
-    check_watched(bench, plain)
-    check_sessions(bench)
-    check_closed(bench, root, user, plain)
     with places.swap():
         bench.row(user, rows.SWAP)
 
 
-def cells():
-    """Cells in every situation of control groups that a Debian 12 has."""
+def check_lacking(bench, root, user, plain):
+    """Something that a cell stands on is not there."""
+    check_doctor(bench, plain, False, [("cgroup memory", "no control group",
+                                        "Delegate=yes")])
+    check_watched(bench, plain)
+    check_closed(bench, root, user, plain)
+
+
+def cells(check):
+    """The frame of the parts that run cells."""
     tap, started = Tap(), time.monotonic()
     said_at_boot = len(kernel_log())
     places.write(WIDE, WIDE_POLICY)
@@ -384,20 +403,33 @@ def cells():
         root = places.identity("root", 0, places.Place("/"))
         user = places.identity("user", USER_ID, leaf)
         plain = places.identity("user without delegation", USER_ID, own, "user")
-        check_all(Bench(tap, [root, user, plain]), root, user, plain)
+        check(Bench(tap, [root, user, plain]), root, user, plain)
     complaints = [m for m in kernel_log()[said_at_boot:] if COMPLAINT.search(m)]
     tap.point("the kernel did not complain", complaints)
     tap.note("%.0f s of tests" % (time.monotonic() - started))
     tap.finish()
 
 
-def layers():
-    """Each layer alone against each verb of the attack probe, which prints TAP itself."""
-    sys.stdout.flush()
-    if not os.path.exists("/opt/escape/layers"):
-        print("1..0 # SKIP tests/escape was not built", flush=True)
+def attacks(*argv):
+    """A program of tests/escape, which prints TAP itself."""
+    if not os.path.exists("/opt/escape/probe.so"):
+        tap = Tap()
+        tap.point("attacks", skip="tests/escape was not built")
+        tap.finish()
         return
-    subprocess.run(["/opt/escape/layers"], stdin=subprocess.DEVNULL)
+    places.open_tree()
+    subprocess.run(argv, stdin=subprocess.DEVNULL, cwd="/")
 
 
-PARTS = {"cells": cells, "layers": layers}
+def layers():
+    """Each layer alone against each verb of the attack probe."""
+    attacks("/opt/escape/layers")
+
+
+def escape():
+    """Real cells against all of them, as root and as a user, by namespaces and by Landlock."""
+    attacks(sys.executable, "-B", "/opt/escape/escape.py", PROGRAM, "/opt/escape")
+
+
+PARTS = {"root": lambda: cells(check_root), "user": lambda: cells(check_user),
+         "lacking": lambda: cells(check_lacking), "layers": layers, "escape": escape}

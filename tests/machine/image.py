@@ -40,8 +40,9 @@ PLACES = ("/etc/ld.so.cache", "/etc/matplotlibrc", "/etc/python3",
 SECRETS = (("/etc/shadow", 0o600), ("/boot/config", 0o644))
 FOLDERS = ("proc", "sys", "dev", "tmp", "run", "home", "root", "var/tmp", "var/lib", "mnt",
            "etc", "opt", "boot", "usr/local/lib")
-LEFT_OUT = ("right", "posix", "tests", "test", "idlelib", "lib2to3", "turtledemo", "ensurepip", "testing")
-STATIC = "config-"           # in the interpreter's library: what programs that hold it link with
+LEFT_OUT = ("right", "posix", "tests", "test", "testing", "idlelib", "lib2to3", "turtledemo",
+            "ensurepip")
+STATIC = "config-"   # in the interpreter's library: what programs that embed it link with
 LOADED = ("importlib", "testing")   # numpy and pandas import their `testing`
 SPARE_BYTES = 64 << 20
 USER = "someone"
@@ -168,11 +169,11 @@ def _bring_tests(stage, program, build):
         path = os.path.join(build, "tests/escape", name)
         if os.path.exists(path):
             stage.put(path, "/opt/escape/" + name)
-    for folder, target in ((HERE, "machine"), (os.path.join(HERE, "../harness"), "harness")):
-        for name in os.listdir(folder):
+    for folder in ("machine", "harness", "escape"):
+        here = os.path.join(HERE, "..", folder)
+        for name in os.listdir(here):
             if name.endswith(".py"):
-                stage.put(os.path.join(folder, name), "/opt/%s/%s" % (target, name))
-    stage.put(os.path.join(HERE, "../escape/inside.py"), "/opt/escape/inside.py")
+                stage.put(os.path.join(here, name), "/opt/%s/%s" % (folder, name))
 
 
 def make_disk(folder, program, build, python):
@@ -186,8 +187,8 @@ def make_disk(folder, program, build, python):
         os.chmod(stage.place(path), mode)
     _bring_tests(stage, program, build)
     stage.bring_libraries()
-    stage.write("/etc/passwd", "root:x:0:0:root:/root:/bin/false\n%s:x:%d:%d::/home/%s:/bin/false\n"
-                % (USER, USER_ID, USER_ID, USER))
+    stage.write("/etc/passwd", "root:x:0:0:root:/root:/bin/false\n"
+                "%s:x:%d:%d::/home/%s:/bin/false\n" % (USER, USER_ID, USER_ID, USER))
     stage.write("/etc/group", "root:x:0:\n%s:x:%d:\n" % (USER, USER_ID))
     size = sum(os.lstat(os.path.join(path, name)).st_size + 4096
                for path, folders, names in os.walk(stage.top) for name in names + folders)

@@ -19,7 +19,6 @@ MOUNTS = (
     ("sysfs", "/sys", "sysfs", NOSUID | NODEV | NOEXEC, ""),
     ("cgroup2", "/sys/fs/cgroup", "cgroup2", NOSUID | NODEV | NOEXEC, ""),
     ("securityfs", "/sys/kernel/security", "securityfs", NOSUID | NODEV | NOEXEC, ""),
-    ("tmpfs", "/tmp", "tmpfs", NOSUID | NODEV, "mode=1777"),
     ("tmpfs", "/run", "tmpfs", NOSUID | NODEV, "mode=755"),
     ("tmpfs", "/dev/shm", "tmpfs", NOSUID | NODEV, "mode=1777"),
 )
@@ -39,7 +38,8 @@ def mount_all():
 def set_up():
     mount_all()
     os.umask(0o022)
-    os.chmod("/var/tmp", 0o1777)
+    for path in ("/tmp", "/var/tmp"):
+        os.chmod(path, 0o1777)
     resource.setrlimit(resource.RLIMIT_NOFILE, FILES)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))

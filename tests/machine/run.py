@@ -1,6 +1,6 @@
 """Runs the program on Debian's own kernel, in an emulated machine, and passes its TAP on.
 
-    run.py ADYTON [--part cells|layers] [--python /usr/bin/python3] [--keep] [--console]
+    run.py ADYTON --part PART [--python PATH] [--keep] [--console]
 
 Cgroup v2 without v1, and a Landlock without signal scopes (ABI 2): what Debian 12 has and the
 machine that builds may not. The machine has no network, and of the host's files only copies.
@@ -26,6 +26,8 @@ import image    # noqa: E402
 
 # Of everything: the machine is ended then. A busy host may stretch it.
 LIMIT_S = 240 * float(os.environ.get("ADYTON_TEST_SLOWNESS", "1"))
+# Each boots a machine of its own: checks.py says what it does there.
+PARTS = ("root", "user", "lacking", "layers", "escape")
 MEMORY_MIB = 1536
 PR_SET_PDEATHSIG = 1
 TAIL_LINES = 40        # of the console, shown when the machine did not come to its end
@@ -138,7 +140,7 @@ def ingredients(build):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("adyton", help="the program, or the build folder that holds it")
-    parser.add_argument("--part", default="cells", choices=("cells", "layers"))
+    parser.add_argument("--part", required=True, choices=PARTS)
     parser.add_argument("--python", default="/usr/bin/python3", help="what goes along")
     parser.add_argument("--keep", action="store_true", help="keep the machine's files")
     parser.add_argument("--console", action="store_true", help="show all of the console")
