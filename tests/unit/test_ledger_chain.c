@@ -210,7 +210,8 @@ test_moved_rows_are_named(void **state)
     sql("INSERT INTO entry SELECT 9, kind, time_us, run, session, intent, policy, name, "
         "code, code_bytes, code_kept, owner, pid, status, exit_code, signal, limit_name, "
         "limit_value, message, error, wall_us, cpu_us, peak_memory_bytes, processes, "
-        "stdout_bytes, stderr_bytes, incidents, incidents_dropped, interpreter, isolation, start, number, "
+        "stdout_bytes, stderr_bytes, incidents, incidents_dropped, interpreter, "
+        "isolation, start, number, "
         "rule, layer, fact, action, act, reason, count, line, col, remedy, hash FROM "
         "entry WHERE seq = 8");
     assert_bad("entry", 9, "a row put in at the end");
