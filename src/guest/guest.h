@@ -7,9 +7,17 @@
 #include "guest/cell.h"
 #include "guest/wire.h"
 
+/* What the end of a warm cell needs, taken before a program can spoil it. */
+struct ending {
+    PyObject *modules; /* a copy of sys.modules: what is not in it is the program's */
+    PyObject *run_atexit, *collect;
+};
+void ending_prepare(struct ending *ret);
+
 /* Runs the submitted file as __main__ and ends the process as `python3 FILE` would have
  * ended. sys.argv is ['-c', FILE NAME, FOLDER, ARGUMENTS…] as boot.h left it. */
-NORETURN void program_run(struct claims *claims, uint32_t flags);
+NORETURN void program_run(struct claims *claims, uint32_t flags,
+                          const struct ending *ending);
 
 /* The loop of a zygote; returns in no process. See zygote.c. */
 NORETURN void zygote_run(void);
@@ -21,9 +29,12 @@ PyObject *validate(PyObject *source, const char *path);
 /* What CPython makes once, the classes of its tree, before it is forked: 1 ms a cell. */
 void validate_prepare(void);
 
-/* End the process; with the exception that is set. See ending.c. */
-NORETURN void ending_normal(bool warm);
-NORETURN void ending_exception(bool warm);
+/* End the process; with the exception that is set. main_module (stolen): the last reference
+ * to it beside sys.modules. See ending.c. */
+NORETURN void ending_normal(const struct ending *ending, PyObject *main_module);
+NORETURN void ending_exception(const struct ending *ending, PyObject *main_module);
+/* Whether a process of this interpreter, when it is not warm, ends by ending.c's means. */
+bool ending_is_ours(void);
 
 /* Where nothing may be executed: see programs.c. */
 void programs_stand_in(void);

@@ -60,7 +60,7 @@ guest_main(PyObject *module, PyObject *unused)
         close(GUEST_FD);
     explicit_bzero(setup, sizeof(*setup));
     free(setup);
-    program_run(claims, flags); /* does not return */
+    program_run(claims, flags, NULL); /* does not return */
     return NULL;
 }
 

@@ -26,7 +26,8 @@ struct program {
     char path[PATH_BYTES];
     struct claims *claims;
     PyObject *security_error;
-    bool warm;
+    PyObject *main_module;
+    struct ending ending;
     pid_t pid; /* children of a fork share the claims memory: only this one writes */
 };
 
@@ -136,15 +137,16 @@ set_arguments(struct program *program)
     Py_DECREF(folder);
 }
 
-/* The namespace of a fresh __main__; the boot program's names go. */
+/* A fresh __main__, and its namespace. The boot program's frame is never left and holds that of
+ * the old one: objects in it would outlive the finalisation that should free them. */
 static PyObject *
-fresh_main(const struct program *program)
+fresh_main(struct program *program)
 {
-    PyObject *main_module = must(PyImport_AddModule("__main__"));
-    PyObject *globals = PyModule_GetDict(main_module);
-    /* The boot program's frame is never left and holds the namespace. With the module alive
-     * too, finalisation empties it, and what the program made is freed as it should be. */
-    Py_INCREF(main_module);
+    PyObject *modules = PySys_GetObject("modules");
+    PyDict_Clear(PyModule_GetDict(must(PyImport_AddModule("__main__"))));
+    program->main_module = must(PyModule_New("__main__"));
+    must_be_zero(PyDict_SetItemString(modules, "__main__", program->main_module));
+    PyObject *globals = PyModule_GetDict(program->main_module);
     PyObject *loader_class =
         must(module_attribute("_frozen_importlib_external", "SourceFileLoader"));
     PyObject *builtins = must(PyImport_ImportModule("builtins"));
@@ -155,7 +157,6 @@ fresh_main(const struct program *program)
                       "__main__", "__doc__", Py_None, "__package__", Py_None,
                       "__loader__", loader, "__spec__", Py_None, "__annotations__",
                       "__builtins__", builtins, "__file__", path, "__cached__", Py_None));
-    PyDict_Clear(globals);
     must_be_zero(PyDict_Update(globals, fresh));
     Py_DECREF(fresh);
     Py_DECREF(loader);
@@ -328,7 +329,8 @@ end_with_exception(const struct program *program)
         claim_exception(program, type, value, traceback);
     }
     PyErr_Restore(type, value, traceback);
-    ending_exception(program->warm);
+    ending_exception(program->ending.modules ? &program->ending : NULL,
+                     program->main_module);
 }
 
 /* Before the audit hook and anything else of ours stands: validation executes nothing. */
@@ -344,11 +346,14 @@ validated_code(const struct program *program, uint32_t flags)
 }
 
 void
-program_run(struct claims *claims, uint32_t flags)
+program_run(struct claims *claims, uint32_t flags, const struct ending *ending)
 {
     static struct program program; /* the audit hook keeps the path */
-    program = (struct program){
-        .claims = claims, .pid = getpid(), .warm = (flags & GUEST_WARM) != 0};
+    program = (struct program){.claims = claims, .pid = getpid()};
+    if (ending)
+        program.ending = *ending;
+    else if (ending_is_ours())
+        ending_prepare(&program.ending);
     claims->magic = GUEST_MAGIC;
     hide_frames();
     rebind_threading();
@@ -365,5 +370,5 @@ program_run(struct claims *claims, uint32_t flags)
     if (!result)
         end_with_exception(&program);
     Py_DECREF(result);
-    ending_normal(program.warm);
+    ending_normal(program.ending.modules ? &program.ending : NULL, program.main_module);
 }

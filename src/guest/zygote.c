@@ -37,6 +37,11 @@ enum { CLAIMS_FD = 5, JOINS_FD, FIRST_FREE_FD = JOINS_FD + CGROUP_SLOTS };
 enum { KEPT_FDS = 6 }; /* and the groups' */
 enum { FDS_MAX = ZYGOTE_JOINS + CGROUP_SLOTS };
 
+struct zygote {
+    const struct guest_setup *setup;
+    struct ending ending;
+};
+
 static NORETURN void
 fail(const char *what)
 {
@@ -213,7 +218,7 @@ set_boot_arguments(const struct job_view *job)
 }
 
 static NORETURN void
-be_cell(const struct guest_setup *setup, const struct zygote_request *request, int *fds,
+be_cell(const struct zygote *zygote, const struct zygote_request *request, int *fds,
         size_t fds_n)
 {
     struct err err = {0};
@@ -222,26 +227,26 @@ be_cell(const struct guest_setup *setup, const struct zygote_request *request, i
         cell_give_up(&err);
     PyOS_AfterFork_Child();
     reseed();
-    struct claims *claims = cell_seal(&setup->seal, CLAIMS_FD);
+    struct claims *claims = cell_seal(&zygote->setup->seal, CLAIMS_FD);
     int r = job_receive(GUEST_FD, &job, &err);
     if (r == -EPIPE)
         _exit(EXIT_SUCCESS); /* the pool has shrunk: there will be no job */
     if (r < 0 || job_place(&job, &err) < 0)
         cell_give_up(&err);
-    if (job.head.threads != setup->threads)
+    if (job.head.threads != zygote->setup->threads)
         tell_threads(job.head.threads);
     set_boot_arguments(&job);
     uint32_t flags = job.head.flags | GUEST_WARM;
     job_done(&job);
     if (!(flags & GUEST_CHECK))
         close(GUEST_FD);
-    program_run(claims, flags);
+    program_run(claims, flags, &zygote->ending);
 }
 
 /* --- the loop --- */
 
 static void
-fork_cell(const struct guest_setup *setup, const struct zygote_request *request, int *fds,
+fork_cell(const struct zygote *zygote, const struct zygote_request *request, int *fds,
           size_t fds_n, struct zygote_reply *reply)
 {
     if (!has_one_thread()) {
@@ -260,7 +265,7 @@ fork_cell(const struct guest_setup *setup, const struct zygote_request *request,
     /* A child of the factory, which reaps it: what it reports is a wait status. */
     pid_t pid = k_clone(CLONE_PARENT, SIGCHLD, NULL);
     if (pid == 0)
-        be_cell(setup, request, fds, fds_n);
+        be_cell(zygote, request, fds, fds_n);
     int saved = errno;
     PyOS_AfterFork_Parent();
     errno = saved;
@@ -268,7 +273,7 @@ fork_cell(const struct guest_setup *setup, const struct zygote_request *request,
 }
 
 static NORETURN void
-serve(const struct guest_setup *setup)
+serve(const struct zygote *zygote)
 {
     for (;;) {
         struct zygote_request request;
@@ -284,7 +289,7 @@ serve(const struct guest_setup *setup)
         if (fds_n < ZYGOTE_JOINS)
             reply.pid = err_set(&reply.err, -EBADF, "a request without its descriptors");
         else
-            fork_cell(setup, &request, fds, fds_n, &reply);
+            fork_cell(zygote, &request, fds, fds_n, &reply);
         for (size_t i = 0; i < fds_n; i++)
             close(fds[i]);
         if (fd_send(ZYGOTE_FACTORY_FD, &reply, sizeof(reply), NULL, 0) < 0)
@@ -298,6 +303,7 @@ zygote_run(void)
     struct err err = {0};
     int claims_fd;
     struct guest_setup *setup = malloc(sizeof(*setup));
+    struct zygote zygote = {.setup = setup};
     if (!setup)
         fail("has no memory for its setup");
     if (cell_receive_setup(setup, &claims_fd, &err) < 0)
@@ -305,6 +311,7 @@ zygote_run(void)
     import_modules();
     tell_threads(setup->threads);
     validate_prepare();
+    ending_prepare(&zygote.ending);
     freeze_heap();
     collapse_heap();
     if (!has_one_thread())
@@ -313,5 +320,5 @@ zygote_run(void)
     struct guest_ready ready = {.magic = GUEST_MAGIC};
     if (fd_send(GUEST_FD, &ready, sizeof(ready), NULL, 0) < 0)
         _exit(EXIT_FAILURE);
-    serve(setup);
+    serve(&zygote);
 }

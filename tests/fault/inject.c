@@ -96,14 +96,22 @@ give_up(const char *what)
 static void
 read_text(pid_t pid, uint64_t address, char *text, size_t n)
 {
-    struct iovec to = {text, n - 1}, from = {(void *)(uintptr_t)address, n - 1};
-    /* Up to the end of its page first: what follows may not be mapped. */
     enum { PAGE = 4096 };
-    size_t in_page = PAGE - address % PAGE;
-    if (in_page < from.iov_len)
-        from.iov_len = to.iov_len = in_page;
-    ssize_t got = address ? process_vm_readv(pid, &to, 1, &from, 1, 0) : 0;
-    text[got > 0 ? got : 0] = '\0';
+    size_t done = 0;
+    /* Page by page: the one after the text's end may not be mapped. */
+    while (address && done < n - 1) {
+        size_t in_page = PAGE - (address + done) % PAGE;
+        size_t want = in_page < n - 1 - done ? in_page : n - 1 - done;
+        struct iovec to = {text + done, want};
+        struct iovec from = {(void *)(uintptr_t)(address + done), want};
+        ssize_t got = process_vm_readv(pid, &to, 1, &from, 1, 0);
+        if (got <= 0)
+            break;
+        done += (size_t)got;
+        if (memchr(to.iov_base, '\0', (size_t)got))
+            break;
+    }
+    text[done] = '\0';
 }
 
 /* Which argument is a path; the first is a descriptor where none is named. */

@@ -214,8 +214,7 @@ def _entry(name, mode, data=b""):
 
 def make_initial(folder, start, modules):
     """Writes folder/initial: the first program, the modules, and where to mount."""
-    parts = [_entry(name, 0o040755) for name in ("dev", "root", "modules")]
-    # Before /dev is mounted the first program has nowhere else to say what is wrong.
+    parts = [_entry(name, 0o040755) for name in ("dev", "disk", "modules")]
     for number, path in enumerate(modules):
         with open(path, "rb") as file:
             parts.append(_entry("modules/%02d" % number, 0o100644, file.read()))

@@ -19,7 +19,7 @@
 enum { DISK_TRIES = 200, DISK_PAUSE_NS = 10 * 1000 * 1000, MODULES_MAX = 32 };
 
 static const char disk[] = "/dev/vda";
-static const char root[] = "/root";
+static const char top[] = "/disk";
 
 /* A message on the console, and no machine any more: its driver reads both. */
 static NORETURN void
@@ -54,7 +54,7 @@ mount_disk(void)
     struct timespec pause = {0, DISK_PAUSE_NS};
     for (int i = 0; i < DISK_TRIES && access(disk, F_OK) < 0; i++)
         nanosleep(&pause, NULL);
-    if (mount(disk, root, "ext4", MS_NODEV, NULL) < 0)
+    if (mount(disk, top, "ext4", MS_NODEV, NULL) < 0)
         give_up("mount its disk");
 }
 
@@ -67,8 +67,8 @@ main(void)
         give_up("mount /dev");
     load_modules();
     mount_disk();
-    if (mount("/dev", "/root/dev", NULL, MS_MOVE, NULL) < 0 || chdir(root) < 0 ||
-        mount(root, "/", NULL, MS_MOVE, NULL) < 0 || chroot(".") < 0 || chdir("/") < 0)
+    if (mount("/dev", "/disk/dev", NULL, MS_MOVE, NULL) < 0 || chdir(top) < 0 ||
+        mount(top, "/", NULL, MS_MOVE, NULL) < 0 || chroot(".") < 0 || chdir("/") < 0)
         give_up("enter its file system");
     execle("/usr/bin/python3", "python3", "-B", "/opt/machine/inside.py", NULL,
            environment);
