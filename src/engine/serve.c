@@ -172,11 +172,14 @@ clean_house(void)
 static void
 warm_up(struct serve *serve)
 {
+    const struct serve_options *options = serve->options;
     struct err err;
     for (size_t i = 0; i < serve->policies_n; i++) {
         const struct serve_policy *loaded = serve->policies[i];
-        if (loaded->path || strcmp(loaded->policy.name, policy_default) == 0)
-            (void)!pool_warm(serve->pool, &loaded->policy, &err);
+        if (!loaded->path && strcmp(loaded->policy.name, policy_default) != 0)
+            continue;
+        if (pool_warm(serve->pool, &loaded->policy, &err) < 0 && options->on_note)
+            options->on_note(options->context, err.text);
     }
 }
 
@@ -194,6 +197,8 @@ begin(struct serve *serve, struct err *err)
         .python = options->pythons_n > 0 ? options->pythons[0] : NULL,
         .modules = options->preload_given ? options->preload : NULL,
         .modules_n = options->preload_n,
+        .on_note = options->on_note,
+        .context = options->context,
         .idle_max = serve->queue.running_max};
     int r = watch_signals(serve, err);
     if (r == 0)
