@@ -60,7 +60,7 @@ def theirs():
     for it in gc.get_objects():
         if isinstance(it, types.FrameType) and it.f_code.co_filename != __file__:
             found.append("a frame of " + it.f_code.co_filename)
-        elif isinstance(it, types.ModuleType) and it.__name__ == "_adyton":
+        elif isinstance(it, types.ModuleType) and vars(it).get("__name__") == "_adyton":
             found.append(repr(it))
         elif type(it) is types.BuiltinFunctionType and it.__name__ in ("zygote", "main"):
             found.append(repr(it))
