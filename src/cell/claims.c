@@ -38,7 +38,7 @@ static void
 valid_text(const char *bytes, size_t n, char *text, size_t size)
 {
     enum { WORST = 3 }; /* a replaced byte becomes three */
-    AUTO_BUF struct buf valid;
+    AUTO_BUF struct buf valid = {0};
     uint64_t replaced;
     buf_init(&valid, WORST * n + 1);
     text[0] = '\0';

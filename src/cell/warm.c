@@ -200,7 +200,7 @@ append_job(const struct cell *cell, struct buf *out)
 static int
 send_job(struct cell *cell, struct err *err)
 {
-    AUTO_BUF struct buf bytes;
+    AUTO_BUF struct buf bytes = {0};
     buf_init(&bytes, JOB_BYTES_MAX + JOB_ARGS_BYTES + (1 << 20));
     AUTO_CLOSE int memory = memfd_create("job", MFD_CLOEXEC);
     if (memory < 0)

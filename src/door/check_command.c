@@ -76,7 +76,7 @@ check_done(struct check *check)
 static int
 complain(const struct err *err, int exit_status)
 {
-    AUTO_BUF struct buf line;
+    AUTO_BUF struct buf line = {0};
     buf_init(&line, LINE_BYTES);
     if (terminal_append_line(err->text, &line) == 0)
         fprintf(stderr, "adyton check: %s\n", line.p);
@@ -307,7 +307,7 @@ static int
 report(const struct check *check)
 {
     static const int by_weight[] = {EXIT_REJECTED, EXIT_OUR_FAULT, EXIT_WARNINGS};
-    AUTO_BUF struct buf out;
+    AUTO_BUF struct buf out = {0};
     buf_init(&out, REPORT_BYTES_MAX);
     struct err err;
     if (check->format->render(check->checked, check->files_n, &out) < 0)
@@ -348,7 +348,7 @@ print_help(void)
 static int
 print_rules(void)
 {
-    AUTO_BUF struct buf out;
+    AUTO_BUF struct buf out = {0};
     buf_init(&out, REPORT_BYTES_MAX);
     if (check_markdown(&out) < 0)
         return EXIT_OUR_FAULT;

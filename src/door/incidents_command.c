@@ -110,7 +110,7 @@ list(struct view_out *out, struct err *err)
 static int
 show_code(struct view_out *out, const struct ledger_incident *i)
 {
-    AUTO_BUF struct buf code;
+    AUTO_BUF struct buf code = {0};
     struct err err;
     buf_init(&code, CODE_BYTES_MAX + 1);
     if (ledger_code(out->ledger, i->code, &code, &err) < 0)

@@ -34,7 +34,7 @@ enum {
 static int
 write_out(struct view_out *out, size_t least, struct err *err)
 {
-    AUTO_BUF struct buf shown;
+    AUTO_BUF struct buf shown = {0};
     if (out->text.n < least || out->text.n == 0)
         return 0;
     struct buf *text = &out->text;
@@ -76,7 +76,7 @@ view_result(struct view_out *out, int r)
 static int
 complain(const struct view *view, const struct err *err, int exit_status)
 {
-    AUTO_BUF struct buf line;
+    AUTO_BUF struct buf line = {0};
     buf_init(&line, LINE_BYTES);
     if (terminal_append_line(err->text, &line) == 0)
         fprintf(stderr, "adyton %s: %s\n", view->name, line.p);

@@ -96,7 +96,7 @@ view_json_line(struct buf *out, json_t *object)
 static json_t *
 json_span(struct span text)
 {
-    AUTO_BUF struct buf valid;
+    AUTO_BUF struct buf valid = {0};
     uint64_t replaced;
     buf_init(&valid, TEXT_BYTES_MAX);
     if (utf8_append_valid(&valid, text, &replaced) < 0)
@@ -121,7 +121,7 @@ view_json_hash(const unsigned char hash[LEDGER_HASH_BYTES])
 json_t *
 view_json_code(struct ledger *ledger, const unsigned char hash[LEDGER_HASH_BYTES])
 {
-    AUTO_BUF struct buf code;
+    AUTO_BUF struct buf code = {0};
     struct err err;
     buf_init(&code, TEXT_BYTES_MAX);
     return ledger_code(ledger, hash, &code, &err) < 0 ? json_null()

@@ -48,7 +48,7 @@ run_done(struct run *run)
 static int
 complain(const struct err *err, int exit_status)
 {
-    AUTO_BUF struct buf line;
+    AUTO_BUF struct buf line = {0};
     buf_init(&line, ERROR_LINE_BYTES);
     if (terminal_append_line(err->text, &line) == 0)
         fprintf(stderr, "adyton run: %s\n", line.p);

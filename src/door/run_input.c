@@ -72,7 +72,7 @@ add_file(const char *spec, uint64_t *left_bytes, struct job *job, struct err *er
     if (is_dash(path))
         return err_set(err, -EINVAL, "--file: '-' is not a file");
 
-    AUTO_BUF struct buf data;
+    AUTO_BUF struct buf data = {0};
     buf_init(&data, *left_bytes < JOB_BYTES_MAX ? (size_t)*left_bytes : JOB_BYTES_MAX);
     int r = read_path(path, &data, err);
     if (r == -ENOSPC)

@@ -307,7 +307,7 @@ static int
 print_limit(const struct policy *shown, const struct policy_field *field)
 {
     char kind[POLICY_RANGE_BYTES], range[POLICY_RANGE_BYTES], left[160];
-    AUTO_BUF struct buf text;
+    AUTO_BUF struct buf text = {0};
     buf_init(&text, 4096);
     snprintf(left, sizeof(left), "%s %s", field->option, run_limit_value(field, kind));
     int r = buf_printf(&text, "%s (%s: ", field->help, shown->name);

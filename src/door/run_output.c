@@ -131,7 +131,7 @@ run_output_stream(void *context, int stream, struct span bytes)
 static int
 sink_end(struct run_sink *sink, const struct stream *stream, struct err *err)
 {
-    AUTO_BUF struct buf rest;
+    AUTO_BUF struct buf rest = {0};
     buf_init(&rest, PENDING_BYTES_MAX);
     int r = stream_rest(stream, &rest);
     if (r < 0)
@@ -162,7 +162,7 @@ run_output_finish(struct run_output *output, const struct run_options *options,
     if (r < 0)
         return r;
 
-    AUTO_BUF struct buf lines;
+    AUTO_BUF struct buf lines = {0};
     buf_init(&lines, PENDING_BYTES_MAX);
     r = run_ending_lines(options, outcome, &lines);
     if (r < 0)
@@ -181,7 +181,7 @@ int
 run_output_json(struct run_output *output, const struct run_options *options,
                 const struct outcome *outcome, struct err *err)
 {
-    AUTO_BUF struct buf document;
+    AUTO_BUF struct buf document = {0};
     buf_init(&document, PENDING_BYTES_MAX);
     /* A person gets it indented, a program gets it on one line. */
     int flags = (options->base64 ? OUTCOME_JSON_BASE64 : 0) |

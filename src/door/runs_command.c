@@ -190,7 +190,7 @@ show_incidents(struct view_out *out, const struct ledger_run *run)
 static int
 show_code(struct view_out *out, const struct ledger_run *run)
 {
-    AUTO_BUF struct buf code;
+    AUTO_BUF struct buf code = {0};
     struct err err;
     buf_init(&code, CODE_BYTES_MAX + 1);
     if (ledger_code(out->ledger, run->code, &code, &err) < 0)

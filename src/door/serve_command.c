@@ -183,7 +183,7 @@ enum { OPTIONS = sizeof(options) / sizeof(*options) };
 static void
 print_line(const char *text)
 {
-    AUTO_BUF struct buf line;
+    AUTO_BUF struct buf line = {0};
     buf_init(&line, LINE_BYTES);
     if (terminal_append_line(text, &line) == 0)
         fprintf(stderr, "adyton serve: %s\n", line.p);

@@ -36,7 +36,7 @@ struct wish {
 static int
 complain(const char *text, int exit_status)
 {
-    AUTO_BUF struct buf line;
+    AUTO_BUF struct buf line = {0};
     buf_init(&line, LINE_BYTES);
     if (terminal_append_line(text, &line) == 0)
         fprintf(stderr, "adyton status: %s\n", line.p);
@@ -144,7 +144,7 @@ static int
 show_once(const struct wish *wish)
 {
     struct err err = {0};
-    AUTO_BUF struct buf text;
+    AUTO_BUF struct buf text = {0};
     buf_init(&text, STATUS_BYTES_MAX);
     int r = call_status(wish->socket, &text, &err);
     if (r < 0)

@@ -124,7 +124,7 @@ terminal_append(struct terminal *terminal, struct span bytes, struct buf *out)
 {
     if (terminal->held_n == 0)
         return filter(terminal, bytes, false, out);
-    AUTO_BUF struct buf joined;
+    AUTO_BUF struct buf joined = {0};
     buf_init(&joined, terminal->held_n + bytes.n);
     int r = buf_append(&joined, terminal->held, terminal->held_n);
     if (r == 0)

@@ -133,7 +133,7 @@ wait_readable(const struct call *call, struct err *err)
         if (asked)
             return err_set(err, -ETIMEDOUT, "the supervisor on %s does not answer",
                            call->path);
-        AUTO_BUF struct buf ping;
+        AUTO_BUF struct buf ping = {0};
         buf_init(&ping, 64);
         if (put_ping(&ping) == 0)
             (void)!send(call->fd, ping.p, ping.n, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -247,7 +247,7 @@ int
 call_status(const char *socket, struct buf *ret, struct err *err)
 {
     struct call call;
-    AUTO_BUF struct buf out;
+    AUTO_BUF struct buf out = {0};
     buf_init(&out, 4096);
     int r = call_open(socket, &call, err);
     if (r < 0)

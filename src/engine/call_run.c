@@ -149,7 +149,7 @@ static int
 take_output(struct reading *reading, int stream, const json_t *message, struct err *err)
 {
     bool given;
-    AUTO_BUF struct buf bytes;
+    AUTO_BUF struct buf bytes = {0};
     buf_init(&bytes, PROTOCOL_REPLY_BYTES_MAX);
     int r = protocol_get_data(message, "data", &bytes, &given, err);
     if (r < 0 || reading->dropped[stream] || !reading->request->on_output)
@@ -314,7 +314,7 @@ ask_once(const struct call_request *request, struct span frames, struct reading 
 enum call_result
 call_run(const struct call_request *request, struct outcome *ret, struct err *err)
 {
-    AUTO_BUF struct buf frames;
+    AUTO_BUF struct buf frames = {0};
     buf_init(&frames, PROTOCOL_REQUEST_BYTES_MAX + 4096);
     int r = put_request(&frames, request, err);
     if (r < 0)

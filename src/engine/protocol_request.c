@@ -194,7 +194,7 @@ take_file(struct job *job, const json_t *file, struct err *err)
 {
     char name[JOB_PATH_BYTES];
     bool given;
-    AUTO_BUF struct buf data;
+    AUTO_BUF struct buf data = {0};
     buf_init(&data, JOB_BYTES_MAX);
     if (!json_is_object(file) || json_object_size(file) != 2)
         return err_set(err, -EINVAL,

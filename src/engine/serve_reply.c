@@ -103,7 +103,7 @@ static int
 put_error(struct buf *out, const char *id, const struct err *err)
 {
     uint64_t replaced;
-    AUTO_BUF struct buf text;
+    AUTO_BUF struct buf text = {0};
     buf_init(&text, 4 * sizeof(err->text));
     /* A path in it may be no UTF-8. */
     int r = utf8_append_valid(&text, span_of(err->text), &replaced);
@@ -129,7 +129,7 @@ serve_reply_error(struct serve_client *client, const char *id, const struct err 
 void
 serve_reply_refusal(int fd, const struct err *err)
 {
-    AUTO_BUF struct buf out;
+    AUTO_BUF struct buf out = {0};
     size_t at;
     buf_init(&out, 4096);
     int r = protocol_begin(&out, &at);

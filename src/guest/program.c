@@ -170,7 +170,7 @@ static PyObject *
 read_source(const struct program *program)
 {
     AUTO_CLOSE int fd = open(program->path, O_RDONLY | O_CLOEXEC);
-    AUTO_BUF struct buf source;
+    AUTO_BUF struct buf source = {0};
     buf_init(&source, SOURCE_MAX_BYTES);
     int r = fd < 0 ? -errno : fd_read_all(fd, &source);
     if (r < 0) {

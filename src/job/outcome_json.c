@@ -40,7 +40,7 @@ json_ms(uint64_t us)
 static json_t *
 json_text_n(struct span s, uint64_t *ret_replaced)
 {
-    AUTO_BUF struct buf valid;
+    AUTO_BUF struct buf valid = {0};
     buf_init(&valid, TEXT_BYTES_MAX);
     if (utf8_append_valid(&valid, s, ret_replaced) < 0)
         return NULL;
@@ -59,7 +59,7 @@ json_text(const char *text, size_t size)
 static json_t *
 json_base64(const struct buf *first, const struct buf *second)
 {
-    AUTO_BUF struct buf whole;
+    AUTO_BUF struct buf whole = {0};
     buf_init(&whole, TEXT_BYTES_MAX);
     if (buf_append(&whole, first->p, first->n) < 0)
         return NULL;
@@ -142,7 +142,7 @@ json_file(const struct collected_file *f)
     if (!file || replaced == 0)
         return file;
     /* The text does not say which file it was: the bytes do. */
-    AUTO_BUF struct buf bytes;
+    AUTO_BUF struct buf bytes = {0};
     buf_init(&bytes, sizeof(f->path));
     if (buf_append(&bytes, path.p, path.n) < 0 ||
         json_object_set_new(file, "path_base64", json_base64(&bytes, NULL)) < 0) {
@@ -208,7 +208,7 @@ json_pair(json_t *out, json_t *err)
 static json_t *
 json_stream(const struct stream *stream, uint64_t *ret_replaced)
 {
-    AUTO_BUF struct buf text;
+    AUTO_BUF struct buf text = {0};
     buf_init(&text, TEXT_BYTES_MAX);
     if (stream_text(stream, &text, ret_replaced) < 0)
         return NULL;

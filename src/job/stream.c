@@ -58,7 +58,7 @@ append_whole(const struct stream *stream, struct buf *out, uint64_t *ret_replace
 {
     if (stream->tail.n == 0)
         return utf8_append_valid(out, buf_span(&stream->head), ret_replaced);
-    AUTO_BUF struct buf whole;
+    AUTO_BUF struct buf whole = {0};
     buf_init(&whole, stream->head.n + stream->tail.n);
     int r = buf_append(&whole, stream->head.p, stream->head.n);
     if (r == 0)

@@ -73,7 +73,7 @@ int
 ledger_intent(struct ledger *ledger, const struct ledger_intent *intent, int64_t *ret_seq,
               struct err *err)
 {
-    AUTO_BUF struct buf texts;
+    AUTO_BUF struct buf texts = {0};
     struct row row = {0};
     unsigned char hash[LEDGER_HASH_BYTES];
     int r = texts_init(&texts, err);
@@ -247,7 +247,7 @@ int
 ledger_outcome(struct ledger *ledger, int64_t intent_seq, const struct outcome *outcome,
                bool full_sync, struct err *err)
 {
-    AUTO_BUF struct buf texts;
+    AUTO_BUF struct buf texts = {0};
     int r = texts_init(&texts, err);
     if (r == 0)
         r = chain_begin(ledger, err);
@@ -287,7 +287,7 @@ list_dead(struct ledger *ledger, int64_t dead[CLOSED_AT_ONCE], size_t *ret_n,
 static int
 close_dead(struct ledger *ledger, const int64_t *dead, size_t n, struct err *err)
 {
-    AUTO_BUF struct buf texts;
+    AUTO_BUF struct buf texts = {0};
     struct outcome lost = {.status = STATUS_FAILED};
     snprintf(lost.message, sizeof(lost.message),
              "adyton ended before this run did: what came of it is not known");

@@ -185,7 +185,7 @@ export_all(struct ledger *ledger, struct buf *out, int fd, struct err *err)
 int
 ledger_export(struct ledger *ledger, int fd, struct err *err)
 {
-    AUTO_BUF struct buf out;
+    AUTO_BUF struct buf out = {0};
     buf_init(&out, OUT_BYTES_MAX);
     int r = ledger_exec(ledger, "BEGIN", "read it", err);
     if (r < 0)

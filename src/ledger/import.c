@@ -275,7 +275,7 @@ take_lines(struct import *import, struct buf *in, size_t *scanned)
 static int
 read_lines(struct import *import, int fd)
 {
-    AUTO_BUF struct buf in;
+    AUTO_BUF struct buf in = {0};
     size_t scanned = 0;
     buf_init(&in, TEXT_LINE_BYTES);
     for (;;) {

@@ -470,7 +470,7 @@ read_file(const char *path, struct buf *text, struct err *err)
 int
 policy_load_file(const char *path, struct policy *ret, struct err *err)
 {
-    AUTO_BUF struct buf text;
+    AUTO_BUF struct buf text = {0};
     buf_init(&text, POLICY_FILE_BYTES);
     int r = read_file(path, &text, err);
     if (r < 0)

@@ -61,7 +61,7 @@ unknown_command(const char *name)
     nearest_init(&nearest, name);
     for (size_t i = 0; i < command_table_n; i++)
         nearest_try(&nearest, command_table[i].name);
-    AUTO_BUF struct buf shown;
+    AUTO_BUF struct buf shown = {0};
     buf_init(&shown, NAME_BYTES_SHOWN);
     const char *quoted =
         terminal_append_line(name, &shown) == 0 && shown.n > 0 ? shown.p : "";
