@@ -1,10 +1,19 @@
-/* Signals and descriptors of a new child: see process.h. */
+/* CPUs, signals and descriptors of a process: see process.h. */
 #include "base/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
+
+unsigned
+process_cpus(void)
+{
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+    return n > 0 ? (unsigned)n : 1;
+}
 
 void
 process_reset_signals(void)

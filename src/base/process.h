@@ -1,5 +1,5 @@
-/* What a freshly cloned child does before anything else: signals and descriptors as they
- * should be. Allocates nothing. */
+/* This process: its CPUs; and what a freshly cloned child does before anything else, signals and
+ * descriptors as they should be. Allocates nothing. */
 #pragma once
 
 #include <stddef.h>
@@ -14,6 +14,8 @@ struct process_fd {
 
 enum { PROCESS_FDS_MAX = 16 };
 
+/* How many CPUs it may run on; at least 1. */
+unsigned process_cpus(void);
 /* Every signal to its default, none blocked. */
 void process_reset_signals(void);
 /* Moves descriptors to their numbers, whatever stood there, and closes all others from

@@ -45,7 +45,8 @@ struct cell_request {
  * live until on_end. On failure nothing is left, and on_end is not called. */
 int cell_start(struct event_base *base, const struct cell_request *request,
                struct outcome *outcome, struct cell **ret, struct err *err) MUST_USE;
-/* After on_end, or to abandon a living cell: ends it at once and waits for that. */
+/* After on_end, or to abandon a living cell, which ends at once: a cold one before this returns,
+ * a warm one, with its groups, when its factory says that it is gone. */
 void cell_free(struct cell *cell);
 
 /* --- warm cells --- */

@@ -57,8 +57,11 @@ struct cell {
     struct zygote *zygote; /* NULL: a cold cell */
     uint32_t warm_id;
     struct cell_warm_events warm;
-    bool made, given;  /* warm: ready in the factory; has its job */
-    const char *start; /* of the outcome: "cold", "warm", "pool" */
+    const struct policy *prepared; /* warm: what its groups were made for */
+    bool made, given;              /* warm: ready in the factory; has its job */
+    bool gone;                     /* warm: the factory has nothing of it any more */
+    bool unwanted;                 /* freed by its owner: goes when it is gone */
+    const char *start;             /* of the outcome: "cold", "warm", "pool" */
     struct cgroup cgroup;
     struct keeper keeper;
     char scratch_dir[JAIL_PATH_BYTES]; /* landlock isolation; "" when there is none */
@@ -115,6 +118,8 @@ struct event *cell_watch(struct cell *cell, int fd, short what,
 void cell_on_guest(evutil_socket_t fd, short what, void *context);
 void cell_on_wall(evutil_socket_t fd, short what, void *context);
 int cell_watch_streams(struct cell *cell, struct err *err) MUST_USE;
+/* The kernel tells of the group's first death for want of memory. */
+void cell_watch_memory(struct cell *cell);
 /* Everything in the cell is dead: what its pipes hold is all there will be. Decides, releases,
  * and tells. */
 void cell_finish(struct cell *cell);
@@ -127,8 +132,8 @@ void cell_fail(struct cell *cell, int code, const char *what);
 void cell_release(struct cell *cell);
 /* Validation has begun: its clock starts. */
 void cell_validate(struct cell *cell);
-/* The code may run: its clock starts. */
-void cell_go(struct cell *cell);
+/* The code may run: its clock starts. waits: the guest wants to be told. */
+void cell_go(struct cell *cell, bool waits);
 
 /* --- validation.c --- */
 bool validation_is_on(const struct cell *cell);

@@ -67,7 +67,7 @@ output_done(struct output *output)
 static bool
 read_some(struct output *output, int rounds)
 {
-    char bytes[READ_BYTES];
+    UNCLEARED char bytes[READ_BYTES];
     for (int i = 0; i < rounds; i++) {
         ssize_t n = read(output->fd, bytes, sizeof(bytes));
         if (n < 0 && errno == EINTR)

@@ -51,6 +51,7 @@ fill(const struct cell *cell, struct guest_check *check)
     size_t n;
     const char *const *names = policy_imports_denied(policy, &n);
     check->magic = GUEST_MAGIC;
+    check->waits = cell->request.validate_only ? 1 : 0;
     check->memory_bytes = policy->memory_bytes;
     check->imports_n = (uint32_t)n;
     check->reads_n = (uint32_t)policy->read_paths.n;
@@ -129,7 +130,7 @@ conclude(struct cell *cell, const struct guest_checked *end)
     else if (cell->request.validate_only)
         cell_end(cell, CAUSE_ACCEPTED);
     else
-        cell_go(cell);
+        cell_go(cell, end->goes != 1);
 }
 
 /* One message; false when there was none. */

@@ -29,7 +29,8 @@ lose(struct cell *cell)
 static void
 when_ready(struct cell *cell)
 {
-    if (cell->made && cell->sealed && !cell->given && cell->cause == CAUSE_NONE)
+    if (cell->made && cell->sealed && !cell->given && !cell->unwanted &&
+        cell->cause == CAUSE_NONE)
         cell->warm.on_idle(cell->warm.context);
 }
 
@@ -69,18 +70,23 @@ on_exited(void *context, int wait_status, uint64_t cpu_us, uint64_t peak_bytes)
         cell->meter_cpu_us = cpu_us;
     if (peak_bytes > cell->meter_peak_bytes)
         cell->meter_peak_bytes = peak_bytes;
+    /* Only init is left, which is ours and dies as this is read: nobody needs to wait for it. */
+    if (cell->given && !cell->finished && !cell->unwanted &&
+        cgroup_holds_one(&cell->cgroup))
+        cell_finish(cell);
 }
 
 static void
 on_gone(void *context)
 {
     struct cell *cell = context;
-    if (cell->given) {
+    cell->gone = true;
+    if (cell->unwanted)
+        cell_free(cell);
+    else if (!cell->given)
+        lose(cell);
+    else if (!cell->finished)
         cell_finish(cell);
-        return;
-    }
-    cell_release(cell);
-    lose(cell);
 }
 
 static int
@@ -112,6 +118,8 @@ prepare(struct cell *cell, const struct policy *policy, struct err *err)
     if (r == 0 && (r = fd_set_nonblocking(cell->guest)) < 0)
         err_set(err, r, "watch the guest: %s", strerrordesc_np(-r));
     if (r == 0)
+        cell_watch_memory(cell);
+    if (r == 0)
         r = ask(cell, &child, err);
     child_ends_close(&child);
     if (r < 0)
@@ -134,6 +142,7 @@ cell_prepare(struct event_base *base, struct zygote *zygote, const struct policy
         return err_set(err, -ENOMEM, "no memory for a cell");
     cell->zygote = zygote;
     cell->plan = zygote_plan(zygote);
+    cell->prepared = policy;
     cell->warm = *events;
     if (cgroup->version != 0)
         cgroup_like(cgroup, &cell->cgroup);
@@ -220,8 +229,9 @@ cell_give(struct cell *cell, const struct cell_request *request, const char *sta
     cell->given = true;
     cell->start = start;
     cell_assign(cell, request, outcome);
-    int r =
-        cell->cgroup.version != 0 ? cgroup_limit(&cell->cgroup, request->policy, err) : 0;
+    bool narrower = cell->cgroup.version != 0 &&
+                    !cgroup_limits_alike(request->policy, cell->prepared);
+    int r = narrower ? cgroup_limit(&cell->cgroup, request->policy, err) : 0;
     if (r == 0)
         r = cell_watch_streams(cell, err);
     if (r == 0)
@@ -233,7 +243,7 @@ cell_give(struct cell *cell, const struct cell_request *request, const char *sta
         return r;
     }
     if (!validation_is_on(cell))
-        cell_go(cell);
+        cell_go(cell, false);
     else
         cell_validate(cell);
     return 0;

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/process.h"
 #include "cell/cell_parts.h"
 #include "cell/collect.h"
 #include "cell/init.h"
@@ -86,8 +87,7 @@ schedule_tick(struct cell *cell, uint64_t cpu_us)
 {
     uint64_t limit_us = cell->request.policy->cpu_ms * MS_US;
     uint64_t left_us = limit_us > cpu_us ? limit_us - cpu_us : 0;
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t wait_us = left_us / (uint64_t)(cores > 0 ? cores : 1);
+    uint64_t wait_us = left_us / process_cpus();
     bool by_kernel = cell->cgroup.version != 0 &&
                      cell->request.policy->isolation == ISOLATION_NAMESPACES;
     uint64_t most_us = by_kernel ? TICK_MAX_US : TICK_WATCHED_US;
@@ -155,7 +155,7 @@ forget(struct event **event)
 }
 
 void
-cell_go(struct cell *cell)
+cell_go(struct cell *cell, bool waits)
 {
     forget(&cell->on_guest);
     cell->going = true;
@@ -168,9 +168,7 @@ cell_go(struct cell *cell)
         schedule_tick(cell, 0);
     else
         cell_fail(cell, -ENOMEM, "watch the cell's CPU time");
-    if (!validation_is_on(cell))
-        return;
-    int r = fd_send(cell->guest, "g", 1, NULL, 0);
+    int r = waits ? fd_send(cell->guest, "g", 1, NULL, 0) : 0;
     if (r < 0 && r != -EPIPE) /* EPIPE: it has died, and init reports how */
         cell_fail(cell, r, "let the cell go");
 }
@@ -216,7 +214,7 @@ hear_guest(struct cell *cell)
         return;
     }
     if (!validation_is_on(cell)) {
-        cell_go(cell);
+        cell_go(cell, false);
         return;
     }
     cell_validate(cell);
@@ -375,7 +373,6 @@ cell_finish(struct cell *cell)
     output_drain(&cell->err);
     collect(cell);
     cell_decide(cell);
-    cell_release(cell);
     cell->finished = true;
     cell->request.on_end(cell->request.context);
 }
@@ -392,6 +389,14 @@ on_init(evutil_socket_t fd, short what, void *context)
         continue;
     reap_init(cell);
     cell_finish(cell);
+}
+
+void
+cell_watch_memory(struct cell *cell)
+{
+    cell->oom_fd = cgroup_watch_oom(&cell->cgroup);
+    if (cell->oom_fd >= 0)
+        cell->on_oom = cell_watch(cell, cell->oom_fd, EV_READ | EV_PERSIST, on_oom, 0);
 }
 
 static int
@@ -413,9 +418,6 @@ cell_watch_streams(struct cell *cell, struct err *err)
         r = unblock(cell->stdin_fd, "the cell's stdin", err);
     if (r < 0)
         return r;
-    cell->oom_fd = cgroup_watch_oom(&cell->cgroup);
-    if (cell->oom_fd >= 0)
-        cell->on_oom = cell_watch(cell, cell->oom_fd, EV_READ | EV_PERSIST, on_oom, 0);
     if (job->stdin_bytes.n > 0)
         cell->on_stdin =
             cell_watch(cell, cell->stdin_fd, EV_WRITE | EV_PERSIST, cell_feed_stdin, 0);
@@ -440,6 +442,7 @@ start_watching(struct cell *cell, struct err *err)
         cell_watch(cell, cell->guest, EV_READ | EV_PERSIST, cell_on_guest, 0);
     cell->on_wall =
         cell_watch(cell, -1, 0, cell_on_wall, (uint64_t)START_LIMIT_MS * MS_US);
+    cell_watch_memory(cell);
     return cell_watch_streams(cell, err);
 }
 
@@ -504,12 +507,17 @@ cell_free(struct cell *cell)
         close(fd_take(&cell->report));
         reap_init(cell);
     }
-    if (cell->zygote && !cell->finished) {
-        zygote_kill(cell->zygote, cell->warm_id);
-        zygote_forget(cell->zygote, cell->warm_id);
+    if (cell->zygote && cell->warm_id != 0 && !cell->gone) {
+        /* Its groups go when nobody is in them any more: on_gone comes back here. */
+        if (!cell->exited)
+            zygote_kill(cell->zygote, cell->warm_id);
+        stop_watching(cell);
+        output_done(&cell->out);
+        output_done(&cell->err);
+        cell->unwanted = true;
+        return;
     }
-    if (!cell->finished)
-        cell_release(cell);
+    cell_release(cell);
     source_done(&cell->source);
     free(cell->own_plan);
     free(cell);

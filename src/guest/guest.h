@@ -29,6 +29,10 @@ PyObject *validate(PyObject *source, const char *path);
 /* What CPython makes once, the classes of its tree, before it is forked: 1 ms a cell. */
 void validate_prepare(void);
 
+/* The same for a text of ours, told to nobody: what a validation touches in memory is this
+ * process's own afterwards. */
+PyObject *validate_rehearse(const char *text, const char *path);
+
 /* End the process; with the exception that is set. main_module (stolen): the last reference
  * to it beside sys.modules. See ending.c. */
 NORETURN void ending_normal(const struct ending *ending, PyObject *main_module);

@@ -21,7 +21,7 @@
 #include "guest/guest.h"
 #include "guest/validate_parts.h"
 
-enum { ONLY_AST = 0x400 /* PyCF_ONLY_AST */, EXCEPTION_BYTES = 48 };
+enum { ONLY_AST = 0x400 /* PyCF_ONLY_AST */, EXCEPTION_BYTES = 48, NOBODY = -1 };
 
 /* In the stable ABI since 3.10; where it is not, the collector runs and costs some time. */
 int PyGC_Disable(void) __attribute__((weak));
@@ -277,14 +277,14 @@ receive_check(void)
 }
 
 static struct validator *
-validator_new(const struct guest_check *check, PyObject *source, const char *path)
+validator_new(const struct guest_check *check, int fd, PyObject *source, const char *path)
 {
     struct validator *v = calloc(1, sizeof(*v));
     PyObject *builtins = PyImport_ImportModule("builtins");
     if (!v || !builtins)
         _exit(EXIT_FAILURE);
     v->check = check;
-    v->fd = GUEST_FD;
+    v->fd = fd;
     const char *slash = strrchr(path, '/');
     snprintf(v->work, sizeof(v->work), "%.*s", slash ? (int)(slash - path) : 0, path);
     v->folders.work = v->work;
@@ -331,7 +331,8 @@ compile_whole(struct validator *v, PyObject *source, const char *path)
     return NULL;
 }
 
-static void
+/* What was found is told; true when nothing was, and nobody's word is waited for. */
+static bool
 send_end(struct validator *v)
 {
     struct guest_checked end = {.magic = GUEST_MAGIC, .rule = CHECK_RULES};
@@ -343,7 +344,11 @@ send_end(struct validator *v)
         finding_send(v, &finding, RULE_PARSER_EXHAUSTED);
     }
     memcpy(end.more, v->more_of, sizeof(end.more));
-    (void)!fd_send(v->fd, &end, sizeof(end), NULL, 0);
+    end.goes = v->sent == 0 && !v->check->waits;
+    for (size_t i = 0; i < CHECK_RULES; i++)
+        if (v->more_of[i] > 0)
+            end.goes = 0;
+    return fd_send(v->fd, &end, sizeof(end), NULL, 0) == 0 && end.goes == 1;
 }
 
 /* Nothing of the program runs before this byte: without it, never. */
@@ -357,7 +362,23 @@ wait_for_go(void)
     while (n < 0 && errno == EINTR);
     if (n != 1)
         _exit(EXIT_FAILURE);
-    close(GUEST_FD);
+}
+
+/* The code object, or NULL without an exception. */
+static PyObject *
+judge(struct validator *v, PyObject *source, const char *path)
+{
+    PyObject *code = NULL;
+    PyObject *tree = compile_quietly(v, source, path, ONLY_AST, "ignore");
+    if (tree) {
+        walk(v, tree);
+        Py_DECREF(tree);
+        code = compile_whole(v, source, path);
+    } else {
+        find_failure(v);
+    }
+    PyErr_Clear();
+    return code;
 }
 
 void
@@ -375,24 +396,31 @@ validate_prepare(void)
 }
 
 PyObject *
+validate_rehearse(const char *text, const char *path)
+{
+    struct guest_check *check = calloc(1, sizeof(*check));
+    PyObject *source = PyBytes_FromString(text);
+    if (!check || !source)
+        _exit(EXIT_FAILURE);
+    struct validator *v = validator_new(check, NOBODY, source, path);
+    PyObject *code = judge(v, source, path);
+    validator_free(v);
+    Py_DECREF(source);
+    return code;
+}
+
+PyObject *
 validate(PyObject *source, const char *path)
 {
-    PyObject *code = NULL;
     bool collects = PyGC_Disable && PyGC_Disable() == 1;
-    struct validator *v = validator_new(receive_check(), source, path);
-    PyObject *tree = compile_quietly(v, source, path, ONLY_AST, "ignore");
-    if (tree) {
-        walk(v, tree);
-        Py_DECREF(tree);
-        code = compile_whole(v, source, path);
-    } else {
-        find_failure(v);
-    }
-    send_end(v);
+    struct validator *v = validator_new(receive_check(), GUEST_FD, source, path);
+    PyObject *code = judge(v, source, path);
+    bool goes = send_end(v);
     validator_free(v);
-    PyErr_Clear();
     if (collects)
         PyGC_Enable();
-    wait_for_go();
+    if (!goes)
+        wait_for_go();
+    close(GUEST_FD);
     return code;
 }

@@ -10,7 +10,8 @@
  *
  *   supervisor -> guest   struct guest_check, right after the setup, cut to what is used
  *   guest -> supervisor   struct guest_finding, any number; struct guest_checked, once
- *   supervisor -> guest   one byte: go; or the end of the cell
+ *   supervisor -> guest   one byte: go; or the end of the cell. Where nothing was found the
+ *                         guest goes by itself: there is nothing to judge
  *
  * After that no descriptor above 2 is open in the interpreter: what the guest has to say at
  * the end (which exception it was) it writes into the claims memory, which the supervisor
@@ -29,7 +30,7 @@ enum {
     GUEST_FD = 3,          /* the socket, in the interpreter */
     GUEST_LANDLOCK_FD = 4, /* the ruleset that seal.landlock_fd names */
     GUEST_MAGIC = 0x61647974,
-    GUEST_VERSION = 3,
+    GUEST_VERSION = 4,
     GUEST_WORDS_BYTES = 48 * 1024, /* a policy's names and paths, whatever it lists */
     CLAIM_ACTS_MAX = 32,
     CLAIM_NAME_BYTES = 128,
@@ -62,6 +63,7 @@ struct guest_ready {
 struct guest_check {
     uint32_t magic;
     uint32_t rules_off; /* bit by enum check_rule_id: nobody wants to hear of these */
+    uint32_t waits;     /* 1: for the supervisor's word, whatever was found */
     uint64_t memory_bytes;
     uint32_t imports_n,
         reads_n;      /* words: first the denied modules, then readable folders */
@@ -127,6 +129,7 @@ struct guest_finding {
 struct guest_checked {
     uint32_t magic;
     uint32_t rule;              /* CHECK_RULES */
+    uint32_t goes;              /* 1: nothing was found, it waits for no word */
     uint32_t more[CHECK_RULES]; /* found, but not sent */
 };
 

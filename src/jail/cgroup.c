@@ -101,6 +101,26 @@ cgroup_limit(const struct cgroup *cgroup, const struct policy *policy, struct er
     return 0;
 }
 
+bool
+cgroup_limits_alike(const struct policy *a, const struct policy *b)
+{
+    for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
+        size_t at = settings[i].field;
+        if (at != SIZE_MAX &&
+            memcmp((const char *)a + at, (const char *)b + at, sizeof(uint64_t)) != 0)
+            return false;
+    }
+    return true;
+}
+
+bool
+cgroup_holds_one(const struct cgroup *cgroup)
+{
+    int dir = cgroup->slots[cgroup->version == 1 ? SLOT_PIDS : 0].dir;
+    uint64_t n;
+    return cgroup->version != 0 && file_read_u64(dir, "pids.current", &n) == 0 && n == 1;
+}
+
 int
 cgroup_make(struct cgroup *cgroup, const struct policy *policy, struct err *err)
 {

@@ -45,11 +45,16 @@ void cgroup_like(const struct cgroup *other, struct cgroup *ret);
 void cgroup_remove_family(const struct cgroup *cgroup);
 int cgroup_make(struct cgroup *cgroup, const struct policy *policy,
                 struct err *err) MUST_USE;
-/* Opens, for each hierarchy, the file through which the new process joins (cgroup_join);
- * unused places give -1. The caller closes them. */
 /* Sets the limits again, which a job may have narrowed. */
 int cgroup_limit(const struct cgroup *cgroup, const struct policy *policy,
                  struct err *err) MUST_USE;
+/* Whether two policies set the same ones. */
+bool cgroup_limits_alike(const struct policy *a, const struct policy *b);
+/* Whether exactly one process or thread is in it, as the kernel counts; false when it does not
+ * say. */
+bool cgroup_holds_one(const struct cgroup *cgroup);
+/* Opens, for each hierarchy, the file through which the new process joins (cgroup_join);
+ * unused places give -1. The caller closes them. */
 int cgroup_open_joins(const struct cgroup *cgroup, int ret_fds[CGROUP_SLOTS],
                       struct err *err) MUST_USE;
 /* In the new process, while it has one thread; not needed after CLONE_INTO_CGROUP. With

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/process.h"
 #include "guest/boot.h"
 #include "warm/command.h"
 
@@ -20,8 +20,7 @@ enum {
 uint64_t
 command_threads(const struct policy *policy)
 {
-    long host = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t threads = host > 0 ? (uint64_t)host : 1;
+    uint64_t threads = process_cpus();
     uint64_t by_pids = policy->pids / PIDS_A_THREAD;
     if (policy->cpus > 0)
         threads = policy->cpus < threads ? policy->cpus : threads;

@@ -141,7 +141,7 @@ reaped(struct factory *factory, pid_t pid, int status, const struct rusage *usag
     if (cell->program == 0 && cell->init == 0) {
         struct factory_report report = {.kind = FACTORY_GONE, .id = cell->id};
         factory_report(&report, NULL, 0);
-        *cell = (struct factory_cell){0};
+        factory_forget(factory, cell);
     }
 }
 
@@ -232,6 +232,8 @@ factory_main(const struct factory_task *task)
         fail(&err);
     factory.proc_fd = entered.proc_fd;
     fd_close(&entered.tmp_fd);
+    if (factory_net_open_home(&factory, &err) < 0)
+        fail(&err);
     int signals = watch_children(&err);
     start_zygote(&factory, &err);
     serve(&factory, signals);

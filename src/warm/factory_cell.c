@@ -150,6 +150,13 @@ factory_find(struct factory *factory, pid_t pid)
     return NULL;
 }
 
+void
+factory_forget(struct factory *factory, struct factory_cell *cell)
+{
+    factory_net_return(factory, cell);
+    *cell = (struct factory_cell){.net = -1};
+}
+
 static struct factory_cell *
 find_id(struct factory *factory, uint32_t id)
 {
@@ -157,6 +164,30 @@ find_id(struct factory *factory, uint32_t id)
         if (factory->cells[i].id == id)
             return &factory->cells[i];
     return NULL;
+}
+
+/* Sockets belong to the namespace that they are made in: ours are made at home. */
+static int
+clone_init(struct making *making, int socket, int joined, struct err *err)
+{
+    const struct jail_plan *plan = making->factory->task->cell;
+    uint64_t flags = jail_clone_flags(plan) | CLONE_PIDFD;
+    bool lent = factory_net_is_lent(plan);
+    if (lent) {
+        flags &= ~(uint64_t)CLONE_NEWNET;
+        if (factory_net_enter(making->factory, making->cell, err) < 0)
+            return err->code;
+    }
+    pid_t pid = k_clone(flags, SIGCHLD, &making->pidfd);
+    if (pid == 0)
+        be_init(making, socket, joined);
+    if (pid < 0)
+        err_sys(err, "start the cell's init");
+    else
+        making->cell->init = pid;
+    if (lent && factory_net_leave(making->factory, pid < 0 ? &(struct err){0} : err) < 0)
+        _exit(EXIT_FAILURE); /* or what we make next would be in the cell's */
+    return pid < 0 ? err->code : 0;
 }
 
 static int
@@ -174,19 +205,10 @@ start_init(struct making *making, struct err *err)
     }
     making->joined = joined[1];
     (void)setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-    uint64_t flags = CLONE_PIDFD;
-    flags |= jail_clone_flags(making->factory->task->cell);
-    pid_t pid = k_clone(flags, SIGCHLD, &making->pidfd);
-    if (pid == 0)
-        be_init(making, ends[1], joined[0]);
-    int saved = errno;
+    int r = clone_init(making, ends[1], joined[0], err);
     close(ends[1]);
     close(joined[0]);
-    errno = saved;
-    if (pid < 0)
-        return err_sys(err, "start the cell's init");
-    making->cell->init = pid;
-    return 0;
+    return r;
 }
 
 /* As root each cell has a user of its own, out of the factory's range. */
@@ -301,15 +323,16 @@ factory_make(struct factory *factory, uint32_t id, const int *fds, size_t fds_n)
                 ? err_set(&report.err, -EAGAIN, "the factory has no room for a cell")
                 : 0;
     if (r == 0) {
-        *making.cell = (struct factory_cell){.id = id};
+        *making.cell = (struct factory_cell){.id = id, .net = -1};
         r = make(&making, &report.err);
+        making.cell->is_clean = r == 0;
     }
     if (r < 0) {
         report.kind = FACTORY_FAILED;
         if (making.cell && making.cell->init > 0)
             kill(making.cell->init, SIGKILL); /* GONE follows when it is reaped */
         else if (making.cell)
-            *making.cell = (struct factory_cell){0};
+            factory_forget(factory, making.cell);
     }
     factory_report(&report, making.entered, r == 0 ? 2 : 0);
     if (r < 0 && (!making.cell || making.cell->init == 0)) {

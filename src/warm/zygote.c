@@ -58,7 +58,28 @@ die(struct zygote *zygote, const struct err *err)
     zygote->options.on_death(zygote->options.context, err);
 }
 
-/* Everything in the factory's pid namespace is gone with it: so are its cells. */
+/* Everything in the factory's pid namespace is gone with it. */
+static void
+end_factory(struct zygote *zygote)
+{
+    kill(zygote->factory, SIGKILL);
+    while (waitpid(zygote->factory, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    zygote->factory = 0;
+}
+
+/* … and so are its cells. */
+static void
+tell_all_gone(struct zygote *zygote)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        struct row row = zygote->rows[i];
+        zygote->rows[i].id = 0;
+        if (row.id != 0)
+            row.cell.on_gone(row.cell.context);
+    }
+}
+
 static void
 factory_gone(struct zygote *zygote)
 {
@@ -66,17 +87,9 @@ factory_gone(struct zygote *zygote)
     if (zygote->on_factory)
         event_free(zygote->on_factory);
     zygote->on_factory = NULL;
-    kill(zygote->factory, SIGKILL);
-    while (waitpid(zygote->factory, NULL, 0) < 0 && errno == EINTR)
-        continue;
-    zygote->factory = 0;
+    end_factory(zygote);
     err_set(&err, -ECHILD, "the factory of warm cells has died");
-    for (size_t i = 0; i < ROWS; i++) {
-        struct row row = zygote->rows[i];
-        zygote->rows[i].id = 0;
-        if (row.id != 0)
-            row.cell.on_gone(row.cell.context);
-    }
+    tell_all_gone(zygote);
     die(zygote, &err);
 }
 
@@ -303,11 +316,9 @@ zygote_free(struct zygote *zygote)
         event_free(zygote->on_zygote);
     fd_close(&zygote->factory_socket);
     fd_close(&zygote->zygote_socket);
-    if (zygote->factory > 0) {
-        kill(zygote->factory, SIGKILL);
-        while (waitpid(zygote->factory, NULL, 0) < 0 && errno == EINTR)
-            continue;
-    }
+    if (zygote->factory > 0)
+        end_factory(zygote);
+    tell_all_gone(zygote);
     free(zygote->factory_plan);
     free(zygote->cell_plan);
     free(zygote);
@@ -348,12 +359,4 @@ zygote_kill(struct zygote *zygote, uint32_t id)
 {
     struct factory_request request = {FACTORY_KILL, id};
     (void)!fd_send(zygote->factory_socket, &request, sizeof(request), NULL, 0);
-}
-
-void
-zygote_forget(struct zygote *zygote, uint32_t id)
-{
-    struct row *row = find_row(zygote, id);
-    if (row)
-        row->id = 0;
 }

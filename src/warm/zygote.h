@@ -44,7 +44,8 @@ struct zygote_cell {
 
 int zygote_start(const struct zygote_options *options, struct zygote **ret,
                  struct err *err) MUST_USE;
-void zygote_free(struct zygote *zygote); /* and every cell in it, at once */
+/* Ends every cell in it, at once; each one's on_gone is called. */
+void zygote_free(struct zygote *zygote);
 bool zygote_is_ready(const struct zygote *zygote);
 /* The plan of its cells: its `when` decides about notifications. */
 const struct jail_plan *zygote_plan(const struct zygote *zygote);
@@ -54,5 +55,3 @@ int zygote_make(struct zygote *zygote, const int *fds, size_t fds_n,
                 const struct zygote_cell *cell, uint32_t *ret_id,
                 struct err *err) MUST_USE;
 void zygote_kill(struct zygote *zygote, uint32_t id);
-/* No more calls about this cell. */
-void zygote_forget(struct zygote *zygote, uint32_t id);
