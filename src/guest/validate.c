@@ -316,11 +316,12 @@ validator_free(struct validator *v)
 }
 
 /* The code object when compiling it warns of nothing; else the caller compiles, and warns, when
- * the program runs. What fails is found either way. */
+ * the program runs. What fails is found either way. From the tree that is cheaper than from the
+ * text; what the compiler has to say, it says of the text. */
 static PyObject *
-compile_whole(struct validator *v, PyObject *source, const char *path)
+compile_whole(struct validator *v, PyObject *tree, PyObject *source, const char *path)
 {
-    PyObject *code = compile_quietly(v, source, path, 0, "error");
+    PyObject *code = compile_quietly(v, tree, path, 0, "error");
     if (code)
         return code;
     PyErr_Clear();
@@ -372,8 +373,8 @@ judge(struct validator *v, PyObject *source, const char *path)
     PyObject *tree = compile_quietly(v, source, path, ONLY_AST, "ignore");
     if (tree) {
         walk(v, tree);
+        code = compile_whole(v, tree, source, path);
         Py_DECREF(tree);
-        code = compile_whole(v, source, path);
     } else {
         find_failure(v);
     }

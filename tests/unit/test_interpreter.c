@@ -394,7 +394,7 @@ test_surroundings_have_no_say(void **state)
     assert_false(shows(&image, folder));
 }
 
-/* The one file of the cache folder. */
+/* The one file of the cache folder, beside the folder of font lists. */
 static const char *
 cache_file(void)
 {
@@ -404,7 +404,7 @@ cache_file(void)
     path[0] = '\0';
     DIR *dir = opendir(dir_path);
     for (struct dirent *e; dir && (e = readdir(dir));)
-        if (e->d_name[0] != '.')
+        if (e->d_name[0] != '.' && e->d_type == DT_REG)
             snprintf(path, sizeof(path), "%s/%s", dir_path, e->d_name);
     if (dir)
         closedir(dir);
