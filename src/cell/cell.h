@@ -33,6 +33,8 @@ struct cell_request {
     bool validate_only; /* look at the code, whatever the policy's mode; never run it */
     int collect_dir;    /* where collected files go, or -1 */
     void (*on_output)(void *context, int stream, struct span bytes); /* may be NULL */
+    /* The program has shown something; borrowed from the outcome. May be NULL. */
+    void (*on_display)(void *context, const struct display_item *item);
     /* The interpreter is starting and has no code yet: what takes time and must come before
      * the code is done here, beside it. A failure ends the cell. May be NULL. */
     int (*before_code)(void *context, struct err *err);

@@ -69,6 +69,9 @@ struct cell {
     pid_t init;
     int init_pidfd, report, guest, notify, tmp_fd, proc_fd, oom_fd, stdin_fd, claims_fd;
     struct claims *claims;
+    const struct display_frame *display; /* in the same mapping */
+    uint32_t display_turn;               /* of the item that was answered last */
+    enum display_answer display_answer;
     struct output out, err;
     size_t stdin_done;
     struct event *on_init, *on_report, *on_guest, *on_notify, *on_oom, *on_stdin,
@@ -147,12 +150,20 @@ void validation_died(struct cell *cell, bool out_of_memory);
 /* --- output.c --- */
 int output_start(struct cell *cell, struct output *output, int number, int fd,
                  struct stream *stream, struct err *err) MUST_USE;
+void output_take(struct output *output);  /* what is there by now */
 void output_drain(struct output *output); /* to the end of the stream: writers are dead */
 void output_done(struct output *output);
 void cell_feed_stdin(evutil_socket_t fd, short what, void *context);
 
 /* --- notify.c --- */
 void cell_notified(evutil_socket_t fd, short what, void *context);
+
+/* --- display.c --- */
+/* 1, and *ret is an item (free it, or add it); 0 when the bytes make none; -ENOMEM. */
+int display_parse(struct span frame, struct displays *displays,
+                  struct display_item **ret) MUST_USE;
+/* The guest has rung: takes what it shows. */
+enum display_answer display_rung(struct cell *cell);
 
 /* --- meter.c --- */
 struct meter {

@@ -12,17 +12,19 @@ static int
 make_claims(struct cell *cell, struct err *err)
 {
     cell->claims_fd = memfd_create("claims", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (cell->claims_fd < 0 || ftruncate(cell->claims_fd, sizeof(struct claims)) < 0)
+    if (cell->claims_fd < 0 ||
+        ftruncate(cell->claims_fd, sizeof(struct claims_memory)) < 0)
         return err_sys(err, "make the claims memory");
     /* A guest that could shrink it would kill us with SIGBUS. */
     if (fcntl(cell->claims_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) <
         0)
         return err_sys(err, "seal the claims memory's size");
-    void *memory =
-        mmap(NULL, sizeof(struct claims), PROT_READ, MAP_SHARED, cell->claims_fd, 0);
+    struct claims_memory *memory = mmap(NULL, sizeof(struct claims_memory), PROT_READ,
+                                        MAP_SHARED, cell->claims_fd, 0);
     if (memory == MAP_FAILED)
         return err_sys(err, "map the claims memory");
-    cell->claims = memory;
+    cell->claims = &memory->claims;
+    cell->display = &memory->display;
     return 0;
 }
 

@@ -57,7 +57,9 @@ cell_notified(evutil_socket_t fd, short what, void *context)
         jail_syscall_row(cell->plan->when, call.data.nr, arguments);
     struct seccomp_notif_resp answer = {.id = call.id,
                                         .error = row ? -row->error : -ENOSYS};
-    if (row)
+    if (row && row->verdict == CALL_BELL)
+        answer.val = display_rung(cell);
+    else if (row)
         record(cell, row, &call.data);
     if (row && row->verdict == CALL_END) {
         /* No answer: the caller stays stopped in its call until it is killed there. */

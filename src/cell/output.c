@@ -41,6 +41,8 @@ keep(struct output *output, struct span bytes)
     size_t room = output->head_max - stream->head.n;
     size_t head_n = bytes.n < room ? bytes.n : room;
     if (head_n > 0) {
+        events_add(&output->cell->outcome->events, (enum event_kind)output->number,
+                   stream->head.n, head_n);
         int r = buf_append(&stream->head, bytes.p, head_n);
         if (r < 0)
             return r;
@@ -85,12 +87,11 @@ read_some(struct output *output, int rounds)
     return true;
 }
 
-static void
-on_readable(evutil_socket_t fd, short what, void *context)
+void
+output_take(struct output *output)
 {
-    (void)fd;
-    (void)what;
-    struct output *output = context;
+    if (output->fd < 0)
+        return;
     if (!read_some(output, READS_AT_ONCE)) {
         output_done(output);
         return;
@@ -98,6 +99,14 @@ on_readable(evutil_socket_t fd, short what, void *context)
     uint64_t flood = output->cell->request.policy->output_bytes * FLOOD_FACTOR;
     if (output->stream->total_bytes > flood)
         cell_end(output->cell, CAUSE_OUTPUT);
+}
+
+static void
+on_readable(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    output_take(context);
 }
 
 int

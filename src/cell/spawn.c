@@ -148,6 +148,8 @@ cell_guest_flags(const struct cell *cell)
     flags |= policy->processes == PROCESSES_NONE ? GUEST_NO_FORK : 0;
     flags |= policy->network == NETWORK_NONE ? GUEST_NO_NETWORK : 0;
     flags |= validation_is_on(cell) ? GUEST_CHECK : 0;
+    flags |= cell->request.job->show_last ? GUEST_SHOW_LAST : 0;
+    flags |= cell->request.job->svg ? GUEST_SVG : 0;
     return flags;
 }
 

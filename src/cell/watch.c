@@ -347,8 +347,9 @@ cell_release(struct cell *cell)
     cell->init_pidfd = cell->report = cell->guest = cell->notify = cell->tmp_fd = -1;
     cell->proc_fd = cell->oom_fd = cell->stdin_fd = cell->claims_fd = -1;
     if (cell->claims)
-        munmap(cell->claims, sizeof(*cell->claims));
+        munmap(cell->claims, sizeof(struct claims_memory)); /* it begins with them */
     cell->claims = NULL;
+    cell->display = NULL;
     bool clean = cgroup_remove(&cell->cgroup) == 0;
     if (cell->scratch_dir[0] != '\0' && keeper_remove_tree(cell->scratch_dir) < 0)
         clean = false;
@@ -371,6 +372,7 @@ cell_finish(struct cell *cell)
     stop_watching(cell);
     output_drain(&cell->out);
     output_drain(&cell->err);
+    events_close(cell->outcome);
     collect(cell);
     cell_decide(cell);
     cell->finished = true;

@@ -115,5 +115,7 @@ run_input_read_rest(const struct run_options *options, const struct policy *poli
     if (r == 0)
         r = read_stdin(options, job, err);
     job->collect = options->out_dir != NULL;
+    job->show_last = options->show_last;
+    job->svg = options->svg;
     return r;
 }

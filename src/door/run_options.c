@@ -120,6 +120,22 @@ take_verbose(struct run_options *o, const char *value, struct err *err)
 }
 
 static int
+take_show_last(struct run_options *o, const char *value, struct err *err)
+{
+    (void)value, (void)err;
+    o->show_last = true;
+    return 0;
+}
+
+static int
+take_svg(struct run_options *o, const char *value, struct err *err)
+{
+    (void)value, (void)err;
+    o->svg = true;
+    return 0;
+}
+
+static int
 take_help(struct run_options *o, const char *value, struct err *err)
 {
     (void)value, (void)err;
@@ -149,6 +165,10 @@ const struct run_option run_option_table[] = {
      "The supervisor to ask (default: that of this user, when one listens).", take_socket},
     {"--cold", NULL, NULL,
      "Ask no supervisor: start a cell of our own.", take_cold},
+    {"--show-last", NULL, NULL,
+     "Show the value of the last expression, as a notebook does.", take_show_last},
+    {"--svg", NULL, NULL,
+     "Figures as SVG, too.", take_svg},
     {"--json", NULL, NULL,
      "Print the outcome as one JSON document, and nothing else.", take_json},
     {"--base64", NULL, NULL,

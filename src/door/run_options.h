@@ -39,6 +39,8 @@ struct run_options {
     bool cold;
     bool json;
     bool base64;
+    bool show_last;
+    bool svg;
     bool help;
 };
 

@@ -108,6 +108,10 @@ put_run(struct buf *out, const struct call_request *request, const char *python)
         r = put_member(out, "python", python);
     if (r == 0 && job->collect)
         r = buf_printf(out, ",\"collect\":true");
+    if (r == 0 && job->show_last)
+        r = buf_printf(out, ",\"show_last\":true");
+    if (r == 0 && job->svg)
+        r = buf_printf(out, ",\"svg\":true");
     if (r == 0 && request->on_output)
         r = buf_printf(out, ",\"stream\":true");
     return r < 0 ? r : buf_append(out, "}", 1);
@@ -256,9 +260,11 @@ static const struct {
     int (*hear)(struct reading *reading, const json_t *message, struct outcome *ret,
                 struct err *err);
 } messages[] = {
-    {"stdout", hear_stdout},     {"stderr", hear_stderr}, {"dropped", hear_dropped},
-    {"finished", hear_finished}, {"busy", hear_busy},     {"error", hear_error},
-    {"accepted", hear_nothing},  {"pong", hear_nothing},
+    {"stdout", hear_stdout},    {"stderr", hear_stderr},
+    {"dropped", hear_dropped},  {"finished", hear_finished},
+    {"busy", hear_busy},        {"error", hear_error},
+    {"accepted", hear_nothing}, {"pong", hear_nothing},
+    {"display", hear_nothing}, /* it comes with the outcome, too */
 };
 
 /* A verdict, or a negative errno. */

@@ -67,6 +67,14 @@ struct pool_run {
 /* ---- cells ---- */
 
 static void
+cell_showed(void *context, const struct display_item *item)
+{
+    struct pool_run *run = context;
+    if (!run->told && run->request.on_display)
+        run->request.on_display(run->request.context, item);
+}
+
+static void
 cell_said(void *context, int stream, struct span bytes)
 {
     struct pool_run *run = context;
@@ -94,6 +102,7 @@ request_of(struct pool_run *run, const struct image *image)
                                  .guest_file = run->pool->guest,
                                  .collect_dir = request->collect_dir,
                                  .on_output = cell_said,
+                                 .on_display = cell_showed,
                                  .on_end = cell_ended,
                                  .context = run};
 }

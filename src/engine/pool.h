@@ -35,7 +35,8 @@ struct pool_request {
     const struct job *job;       /* borrowed until on_end */
     const char *python;          /* NULL: the pool's own */
     int collect_dir;             /* borrowed until on_end; -1: none */
-    void (*on_output)(void *context, int stream, struct span bytes); /* may be NULL */
+    void (*on_output)(void *context, int stream, struct span bytes);    /* may be NULL */
+    void (*on_display)(void *context, const struct display_item *item); /* may be NULL */
     /* The outcome is complete; it is the pool's and lives until this returns. */
     void (*on_end)(void *context, const struct outcome *outcome);
     void *context;

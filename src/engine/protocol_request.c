@@ -247,6 +247,22 @@ take_stream(struct protocol_request *request, const json_t *root, const json_t *
 }
 
 static int
+take_show_last(struct protocol_request *request, const json_t *root, const json_t *value,
+               struct err *err)
+{
+    (void)root;
+    return take_bool(value, "show_last", &request->run->job.show_last, err);
+}
+
+static int
+take_svg(struct protocol_request *request, const json_t *root, const json_t *value,
+         struct err *err)
+{
+    (void)root;
+    return take_bool(value, "svg", &request->run->job.svg, err);
+}
+
+static int
 take_version(struct protocol_request *request, const json_t *root, const json_t *value,
              struct err *err)
 {
@@ -266,11 +282,23 @@ static const struct field plain_fields[] = {{"type", take_type}, {NULL, NULL}};
 static const struct field cancel_fields[] = {
     {"type", take_type}, {"id", take_id}, {NULL, NULL}};
 static const struct field run_fields[] = {
-    {"type", take_type},       {"id", take_id},         {"policy", take_policy},
-    {"limits", take_limits},   {"code", take_code},     {"code_base64", take_code},
-    {"name", take_name},       {"args", take_args},     {"stdin", take_stdin},
-    {"files", take_files},     {"python", take_python}, {"stdin_base64", take_stdin},
-    {"collect", take_collect}, {"stream", take_stream}, {NULL, NULL},
+    {"type", take_type},
+    {"id", take_id},
+    {"policy", take_policy},
+    {"limits", take_limits},
+    {"code", take_code},
+    {"code_base64", take_code},
+    {"name", take_name},
+    {"args", take_args},
+    {"stdin", take_stdin},
+    {"files", take_files},
+    {"python", take_python},
+    {"stdin_base64", take_stdin},
+    {"collect", take_collect},
+    {"stream", take_stream},
+    {"show_last", take_show_last},
+    {"svg", take_svg},
+    {NULL, NULL},
 };
 
 static const struct kind {

@@ -134,6 +134,19 @@ on_output(void *context, int stream, struct span bytes)
     serve_client_flush(client);
 }
 
+/* An item is not small, and comes with the outcome as well. */
+static void
+on_display(void *context, const struct display_item *item)
+{
+    struct serve_job *job = context;
+    struct serve_client *client = job->client;
+    if (!client || serve_client_pending(client) > SERVE_STREAM_PENDING_MAX ||
+        job->serve->pending_bytes > SERVE_PENDING_ALL_MAX)
+        return;
+    serve_reply_display(client, job->id, item);
+    serve_client_flush(client);
+}
+
 /* ---- the beginning ---- */
 
 static int
@@ -146,6 +159,7 @@ submit(struct serve_job *job, struct err *err)
                                              asked->python[0] ? asked->python : NULL,
                                          .collect_dir = job->collect_dir,
                                          .on_output = asked->stream ? on_output : NULL,
+                                         .on_display = asked->stream ? on_display : NULL,
                                          .on_end = on_end,
                                          .context = job};
     return pool_submit(job->serve->pool, &request, &job->run, err);

@@ -146,6 +146,8 @@ void serve_reply_busy(struct serve_client *client, const char *id, uint64_t retr
 /* id "": of no run. The code is the protocol's word for err->code. */
 void serve_reply_error(struct serve_client *client, const char *id,
                        const struct err *err);
+void serve_reply_display(struct serve_client *client, const char *id,
+                         const struct display_item *item);
 void serve_reply_output(struct serve_client *client, const char *id, int stream,
                         struct span bytes);
 void serve_reply_dropped(struct serve_client *client, const char *id, int stream);

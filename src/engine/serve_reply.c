@@ -159,6 +159,24 @@ serve_reply_output(struct serve_client *client, const char *id, int stream,
 }
 
 static int
+put_display(struct buf *out, const char *id, const struct display_item *item)
+{
+    int r = buf_printf(out, "{\"type\":\"display\",\"id\":\"%s\",\"item\":", id);
+    if (r == 0)
+        r = display_item_write(item, out);
+    return r < 0 ? r : buf_append(out, "}", 1);
+}
+
+void
+serve_reply_display(struct serve_client *client, const char *id,
+                    const struct display_item *item)
+{
+    size_t at;
+    if (begin_frame(client, &at))
+        end_frame(client, at, put_display(&client->out, id, item));
+}
+
+static int
 put_finished(struct buf *out, const char *id, const struct outcome *outcome)
 {
     int r = buf_printf(out, "{\"type\":\"finished\",\"id\":\"%s\",\"outcome\":", id);
@@ -167,14 +185,17 @@ put_finished(struct buf *out, const char *id, const struct outcome *outcome)
     return r < 0 ? r : buf_append(out, "}", 1);
 }
 
-/* Facts without streams, for an outcome that no frame can hold. */
+/* Facts without what was written and shown, for an outcome that no frame can hold. */
 static void
-empty_streams(struct outcome *outcome)
+empty_claims(struct outcome *outcome)
 {
     struct stream *const streams[] = {&outcome->out, &outcome->err};
     for (size_t i = 0; i < 2; i++)
         *streams[i] = (struct stream){.dropped_bytes = streams[i]->total_bytes,
                                       .total_bytes = streams[i]->total_bytes};
+    outcome->displays = (struct displays){.dropped = outcome->displays.dropped +
+                                                     outcome->displays.items_n};
+    outcome->events = (struct events){0};
 }
 
 void
@@ -188,7 +209,7 @@ serve_reply_finished(struct serve_client *client, const char *id,
     if (r == 0)
         return;
     struct outcome facts = *outcome; /* borrows what it points to */
-    empty_streams(&facts);
+    empty_claims(&facts);
     if (begin_frame(client, &at))
         end_frame(client, at, put_finished(&client->out, id, &facts));
 }

@@ -21,6 +21,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "guest/display.h"
 #include "guest/guest.h"
 
 /* Exported by every CPython since 3.8, but not part of the limited API. */
@@ -346,6 +347,10 @@ on_event(const char *event, PyObject *arguments, void *context)
     struct hook *hook = context;
     if (event[0] == 'o' && strcmp(event, "open") == 0)
         return on_open(hook, arguments);
+    if (event[0] == 'i' && strcmp(event, "import") == 0) {
+        display_on_import(arguments); /* nothing is refused here */
+        return 0;
+    }
     if (event[0] != 'o' && event[0] != 's' && event[0] != 'p')
         return 0;
     if ((hook->flags & GUEST_NO_PROGRAMS) &&

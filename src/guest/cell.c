@@ -38,14 +38,14 @@ cell_receive_setup(struct guest_setup *setup, int *ret_claims_fd, struct err *er
     return 0;
 }
 
-struct claims *
+struct claims_memory *
 cell_seal(const struct seal *seal, int claims_fd)
 {
     struct err err = {0};
     int notify_fd = -1;
-    struct claims *claims = mmap(NULL, sizeof(struct claims), PROT_READ | PROT_WRITE,
-                                 MAP_SHARED, claims_fd, 0);
-    if (claims == MAP_FAILED) {
+    struct claims_memory *memory = mmap(NULL, sizeof(struct claims_memory),
+                                        PROT_READ | PROT_WRITE, MAP_SHARED, claims_fd, 0);
+    if (memory == MAP_FAILED) {
         err_sys(&err, "map the claims memory");
         cell_give_up(&err);
     }
@@ -56,5 +56,5 @@ cell_seal(const struct seal *seal, int claims_fd)
     if (fd_send(GUEST_FD, &ready, sizeof(ready), &notify_fd, notify_fd >= 0 ? 1 : 0) < 0)
         _exit(EXIT_FAILURE); /* nobody is there to watch: nothing may run */
     close(notify_fd);
-    return claims;
+    return memory;
 }

@@ -12,4 +12,4 @@ int cell_receive_setup(struct guest_setup *setup, int *ret_claims_fd,
                        struct err *err) MUST_USE;
 /* Seals this process and says so; the claims memory is mapped, its descriptor closed. Does
  * not return when it fails. */
-struct claims *cell_seal(const struct seal *seal, int claims_fd);
+struct claims_memory *cell_seal(const struct seal *seal, int claims_fd);

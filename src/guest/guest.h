@@ -16,7 +16,7 @@ void ending_prepare(struct ending *ret);
 
 /* Runs the submitted file as __main__ and ends the process as `python3 FILE` would have
  * ended. sys.argv is ['-c', FILE NAME, FOLDER, ARGUMENTS…] as boot.h left it. */
-NORETURN void program_run(struct claims *claims, uint32_t flags,
+NORETURN void program_run(struct claims_memory *memory, uint32_t flags,
                           const struct ending *ending);
 
 /* The loop of a zygote; returns in no process. See zygote.c. */

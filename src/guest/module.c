@@ -55,12 +55,12 @@ guest_main(PyObject *module, PyObject *unused)
     if (cell_receive_setup(setup, &claims_fd, &err) < 0)
         cell_give_up(&err);
     uint32_t flags = setup->flags;
-    struct claims *claims = cell_seal(&setup->seal, claims_fd);
+    struct claims_memory *memory = cell_seal(&setup->seal, claims_fd);
     if (!(flags & GUEST_CHECK)) /* what follows is validation, which closes it */
         close(GUEST_FD);
     explicit_bzero(setup, sizeof(*setup));
     free(setup);
-    program_run(claims, flags, NULL); /* does not return */
+    program_run(memory, flags, NULL); /* does not return */
     return NULL;
 }
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "guest/display.h"
 #include "guest/guest.h"
 
 enum { SOURCE_MAX_BYTES = 64 << 20, PATH_BYTES = 1024, TRACEBACK_DEPTH_MAX = 100000 };
@@ -183,17 +184,15 @@ read_source(const struct program *program)
 /* compile() of the bytes: it honours an encoding cookie and a BOM as running the file
  * does. */
 static PyObject *
-compile_source(const struct program *program)
+compile_source(const struct program *program, PyObject *source)
 {
-    PyObject *source = read_source(program);
-    PyObject *compile = source ? module_attribute("builtins", "compile") : NULL;
+    PyObject *compile = module_attribute("builtins", "compile");
     PyObject *path = compile ? PyUnicode_DecodeFSDefault(program->path) : NULL;
     PyObject *code = NULL;
     if (path)
         code = PyObject_CallFunction(compile, "OOsii", source, path, "exec", 0, 1);
     Py_XDECREF(path);
     Py_XDECREF(compile);
-    Py_XDECREF(source);
     return code;
 }
 
@@ -329,26 +328,56 @@ end_with_exception(const struct program *program)
         claim_exception(program, type, value, traceback);
     }
     PyErr_Restore(type, value, traceback);
+    display_end();
     ending_exception(program->ending.modules ? &program->ending : NULL,
                      program->main_module);
 }
 
 /* Before the audit hook and anything else of ours stands: validation executes nothing. */
 static PyObject *
-validated_code(const struct program *program, uint32_t flags)
+validated_code(const struct program *program, PyObject *source, uint32_t flags)
 {
-    if (!(flags & GUEST_CHECK))
+    return flags & GUEST_CHECK ? validate(source, program->path) : NULL;
+}
+
+/* Runs the code, and what its last expression is for itself. */
+static PyObject *
+run_split(const struct program *program, PyObject *source, PyObject *globals)
+{
+    PyObject *body, *last;
+    if (display_split(source, program->path, &body, &last) < 0)
         return NULL;
-    PyObject *source = must(read_source(program));
-    PyObject *code = validate(source, program->path);
-    Py_DECREF(source);
-    return code;
+    PyObject *result = PyEval_EvalCode(body, globals, globals);
+    if (result && last) {
+        Py_DECREF(result);
+        result = PyEval_EvalCode(last, globals, globals);
+        if (result)
+            display_last(result);
+    }
+    Py_DECREF(body);
+    Py_XDECREF(last);
+    return result;
+}
+
+static PyObject *
+run(const struct program *program, PyObject *source, PyObject *code, PyObject *globals,
+    uint32_t flags)
+{
+    if (flags & GUEST_SHOW_LAST)
+        return run_split(program, source, globals);
+    Py_XINCREF(code);
+    if (!code)
+        code = compile_source(program, source);
+    PyObject *result = code ? PyEval_EvalCode(code, globals, globals) : NULL;
+    Py_XDECREF(code);
+    return result;
 }
 
 void
-program_run(struct claims *claims, uint32_t flags, const struct ending *ending)
+program_run(struct claims_memory *memory, uint32_t flags, const struct ending *ending)
 {
     static struct program program; /* the audit hook keeps the path */
+    struct claims *claims = &memory->claims;
     program = (struct program){.claims = claims, .pid = getpid()};
     if (ending)
         program.ending = *ending;
@@ -359,16 +388,18 @@ program_run(struct claims *claims, uint32_t flags, const struct ending *ending)
     rebind_threading();
     set_arguments(&program);
     PyObject *globals = fresh_main(&program);
-    PyObject *code = validated_code(&program, flags);
+    PyObject *source = must(read_source(&program));
+    PyObject *code = validated_code(&program, source, flags);
     if (flags & GUEST_NO_PROGRAMS)
         programs_stand_in();
     program.security_error = must(audit_start(claims, flags, program.path));
-    if (!code)
-        code = compile_source(&program);
-    PyObject *result = code ? PyEval_EvalCode(code, globals, globals) : NULL;
+    display_start(memory, flags, source);
+    PyObject *result = run(&program, source, code, globals, flags);
     Py_XDECREF(code);
+    Py_DECREF(source);
     if (!result)
         end_with_exception(&program);
     Py_DECREF(result);
+    display_end();
     ending_normal(program.ending.modules ? &program.ending : NULL, program.main_module);
 }

@@ -13,6 +13,9 @@
  *   supervisor -> guest   one byte: go; or the end of the cell. Where nothing was found the
  *                         guest goes by itself: there is nothing to judge
  *
+ * What the program shows while it runs goes through the claims memory too, an item at a time:
+ * written there, then announced with a system call that the supervisor answers (the doorbell).
+ *
  * After that no descriptor above 2 is open in the interpreter: what the guest has to say at
  * the end (which exception it was) it writes into the claims memory, which the supervisor
  * reads when the cell is dead. Everything in it is a claim: bounded, checked, unable to
@@ -25,6 +28,7 @@
 #include "base/err.h"
 #include "check/finding.h"
 #include "jail/jail.h"
+#include "job/outcome_display.h"
 
 enum {
     GUEST_FD = 3,          /* the socket, in the interpreter */
@@ -43,8 +47,10 @@ enum guest_flag {
     GUEST_NO_PROGRAMS = 1 << 0,
     GUEST_NO_FORK = 1 << 1,
     GUEST_NO_NETWORK = 1 << 2,
-    GUEST_CHECK = 1 << 3, /* validate, and wait for the go */
-    GUEST_WARM = 1 << 4,  /* the guest's own: this process was forked from a zygote */
+    GUEST_CHECK = 1 << 3,     /* validate, and wait for the go */
+    GUEST_WARM = 1 << 4,      /* the guest's own: this process was forked from a zygote */
+    GUEST_SHOW_LAST = 1 << 5, /* the value of the last expression is shown */
+    GUEST_SVG = 1 << 6,       /* figures as SVG, too */
 };
 
 struct guest_setup {
@@ -156,4 +162,33 @@ struct claims {
     char name[CLAIM_NAME_BYTES];
     char value[CLAIM_VALUE_BYTES];
     char traceback[CLAIM_TRACEBACK_BYTES];
+};
+
+/* --- what is shown: see guest/display.c and cell/display.c --- */
+
+/* An item: a struct display_head; then for each of its parts a struct display_part_head, the MIME
+ * type and the data. A part without a MIME type is the item's metadata, a JSON object. */
+enum { DISPLAY_FRAME_BYTES = DISPLAY_ITEM_BYTES_MAX + (64 << 10) };
+enum display_flag { DISPLAY_IS_MAIN = 1 << 0 };
+/* What the doorbell returns. */
+enum display_answer { DISPLAY_KEPT, DISPLAY_FULL, DISPLAY_UNFIT };
+
+struct display_head {
+    uint32_t flags; /* enum display_flag */
+    uint32_t parts_n;
+};
+struct display_part_head {
+    uint32_t mime_n, data_n;
+    uint32_t omitted_n; /* not 0: so many bytes were left out, and data_n is 0 */
+};
+
+struct display_frame {
+    uint32_t turn; /* counts items from 1: one that is rung twice is taken once */
+    uint32_t n;    /* bytes of the item */
+    char bytes[DISPLAY_FRAME_BYTES];
+};
+
+struct claims_memory {
+    struct claims claims;
+    struct display_frame display;
 };

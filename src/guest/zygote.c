@@ -28,6 +28,7 @@
 #include "base/fd.h"
 #include "base/process.h"
 #include "guest/boot.h"
+#include "guest/display.h"
 #include "guest/guest.h"
 #include "guest/job.h"
 #include "jail/cgroup.h"
@@ -284,7 +285,7 @@ be_cell(const struct zygote *zygote, const struct zygote_request *request, int *
     PyOS_AfterFork_Child();
     reseed();
     rehearse(&zygote->ending);
-    struct claims *claims = cell_seal(&zygote->setup->seal, CLAIMS_FD);
+    struct claims_memory *memory = cell_seal(&zygote->setup->seal, CLAIMS_FD);
     int r = job_receive(GUEST_FD, &job, &err);
     if (r == -EPIPE)
         _exit(EXIT_SUCCESS); /* the pool has shrunk: there will be no job */
@@ -297,7 +298,7 @@ be_cell(const struct zygote *zygote, const struct zygote_request *request, int *
     job_done(&job);
     if (!(flags & GUEST_CHECK))
         close(GUEST_FD);
-    program_run(claims, flags, &zygote->ending);
+    program_run(memory, flags, &zygote->ending);
 }
 
 /* --- the loop --- */
@@ -368,6 +369,7 @@ zygote_run(void)
     import_modules();
     tell_threads(setup->threads);
     validate_prepare();
+    display_prepare();
     ending_prepare(&zygote.ending);
     freeze_heap();
     collapse_heap();

@@ -167,6 +167,7 @@ enum syscall_verdict {
     CALL_QUIET,  /* errno, nothing recorded: libraries probe for it */
     CALL_REFUSE, /* errno, and the supervisor records an incident */
     CALL_END,    /* attack-only: the supervisor ends the cell */
+    CALL_BELL,   /* a call that no kernel has: the guest announces what it shows */
 };
 enum syscall_when {
     WHEN_ALWAYS = 0,
@@ -197,6 +198,8 @@ struct syscall_row {
     const char *why;
     struct syscall_test_row and; /* a second condition; TEST_NONE in most rows */
 };
+/* The first argument of the bell: nobody calls it by mistake. */
+enum { JAIL_BELL = 0x61647974 };
 extern const struct syscall_row jail_syscalls[];
 extern const size_t jail_syscalls_n;
 

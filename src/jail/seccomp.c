@@ -41,6 +41,7 @@ row_action(const struct syscall_row *row)
         [CALL_ALLOW] = SCMP_ACT_ALLOW,
         [CALL_REFUSE] = SCMP_ACT_NOTIFY,
         [CALL_END] = SCMP_ACT_NOTIFY,
+        [CALL_BELL] = SCMP_ACT_NOTIFY,
     };
     return row->verdict == CALL_QUIET ? SCMP_ACT_ERRNO((uint32_t)row->error)
                                       : by_verdict[row->verdict];

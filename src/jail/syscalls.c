@@ -410,6 +410,9 @@ const struct syscall_row jail_syscalls[] = {
     {CALL(prctl),             CALL_REFUSE, EPERM, 0, BITS(0, LOW32, PR_SET_MM), "rewrites what /proc says of it", ALONE},
     {CALL(personality),       CALL_ALLOW,  0,     0, BITS(0, LOW32, PERSONALITY_QUERY), "reads", ALONE},
 
+    /* Gone since Linux 3.1, and ENOSYS to everybody else. */
+    {CALL(nfsservctl),        CALL_BELL,  0,     0, EQ(0, JAIL_BELL), "the guest's doorbell: something to show", ALONE},
+
     /* System V IPC lives in a namespace of its own, or not at all. */
     {CALL(msgctl),            CALL_ALLOW, 0, WHEN_NAMESPACES, ANY, "own IPC namespace", ALONE},
     {CALL(msgget),            CALL_ALLOW, 0, WHEN_NAMESPACES, ANY, "own IPC namespace", ALONE},

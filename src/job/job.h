@@ -37,7 +37,9 @@ struct job {
     bool has_stdin;
     struct job_file *files; /* owned */
     size_t files_n;
-    bool collect; /* gather what the code leaves in /tmp into the outcome */
+    bool show_last; /* the value of the last expression is a result */
+    bool svg;       /* figures are shown as SVG, too */
+    bool collect;   /* gather what the code leaves in /tmp into the outcome */
 };
 
 void job_init(struct job *job); /* "main.py", nothing in it */

@@ -129,6 +129,8 @@ outcome_done(struct outcome *outcome)
     buf_done(&outcome->err.head);
     buf_done(&outcome->err.tail);
     buf_done(&outcome->traceback);
+    displays_done(&outcome->displays);
+    events_done(&outcome->events);
     findings_done(&outcome->findings);
     free(outcome->files);
     outcome->files = NULL;

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "check/finding.h"
+#include "job/outcome_display.h"
 
 enum status {
     STATUS_OK,        /* ended by itself with 0 */
@@ -81,6 +82,9 @@ struct outcome {
     char message[OUTCOME_TEXT_BYTES]; /* for people: why it ended; "" when ok */
 
     struct stream out, err;
+
+    struct displays displays; /* what was shown: a claim; owned */
+    struct events events;     /* the order of all of it; owned */
 
     bool has_error; /* the claim */
     char error_name[128];

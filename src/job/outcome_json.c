@@ -300,14 +300,35 @@ json_head(const struct outcome *o)
                      json_limit(o), "message", json_text(o->message, sizeof(o->message)));
 }
 
+static json_t *
+json_result(const struct outcome *o)
+{
+    const struct buf *text = displays_result(&o->displays);
+    if (!text)
+        return json_null();
+    struct span s = buf_span(text);
+    return json_stringn_nocheck(s.p, s.n);
+}
+
+static int
+put_displays(json_t *doc, const struct outcome *o)
+{
+    int r = put(doc, "result", json_result(o));
+    if (r == 0)
+        r = put(doc, "results", displays_json(&o->displays));
+    if (r == 0 && o->displays.dropped > 0)
+        r = put(doc, "results_dropped", json_u64(o->displays.dropped));
+    if (r == 0)
+        r = put(doc, "events", events_json(o));
+    if (r == 0 && o->events.dropped > 0)
+        r = put(doc, "events_dropped", json_u64(o->events.dropped));
+    return r;
+}
+
 static int
 put_acts(json_t *doc, const struct outcome *o)
 {
-    int r = put(doc, "result", json_null());
-    if (r == 0)
-        r = put(doc, "results", json_array());
-    if (r == 0)
-        r = put(doc, "error", json_error_claim(o));
+    int r = put(doc, "error", json_error_claim(o));
     if (r == 0)
         r = put(doc, "findings", check_findings_json(&o->findings));
     if (r == 0 && o->findings.dropped > 0)
@@ -359,6 +380,8 @@ outcome_json(const struct outcome *outcome, int flags, struct buf *out)
     int r = doc ? 0 : -ENOMEM;
     if (r == 0)
         r = put_streams(doc, outcome, flags);
+    if (r == 0)
+        r = put_displays(doc, outcome);
     if (r == 0)
         r = put_acts(doc, outcome);
     if (r == 0)

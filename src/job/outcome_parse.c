@@ -315,10 +315,34 @@ take_null(const json_t *value, struct outcome *o)
 }
 
 static bool
-take_empty(const json_t *value, struct outcome *o)
+take_result(const json_t *value, struct outcome *o)
 {
-    (void)o;
-    return json_is_array(value) && json_array_size(value) == 0;
+    (void)o; /* it is the text of the main one among the results */
+    return json_is_null(value) || json_is_string(value);
+}
+
+static bool
+take_results(const json_t *value, struct outcome *o)
+{
+    return displays_take(value, &o->displays);
+}
+
+static bool
+take_results_dropped(const json_t *value, struct outcome *o)
+{
+    return take_u64(value, &o->displays.dropped);
+}
+
+static bool
+take_events(const json_t *value, struct outcome *o)
+{
+    return events_take(value, &o->events);
+}
+
+static bool
+take_events_dropped(const json_t *value, struct outcome *o)
+{
+    return take_u64(value, &o->events.dropped);
 }
 
 static bool
@@ -374,8 +398,11 @@ static const struct key {
     {"dropped_bytes", take_dropped, false},
     {"invalid_utf8", take_pair, false},
     {"kept", take_pair, true},
-    {"result", take_null, false},
-    {"results", take_empty, false},
+    {"result", take_result, false},
+    {"results", take_results, false},
+    {"results_dropped", take_results_dropped, true},
+    {"events", take_events, false},
+    {"events_dropped", take_events_dropped, true},
     {"error", take_error, false},
     {"findings", take_findings, false},
     {"findings_dropped", take_findings_dropped, true},

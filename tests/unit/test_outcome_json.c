@@ -44,8 +44,8 @@ test_json_keys_and_order(void **state)
         "schema",    "id",        "session_id",    "execution_count", "status",
         "exit_code", "signal",    "limit",         "message",         "stdout",
         "stderr",    "truncated", "dropped_bytes", "invalid_utf8",    "result",
-        "results",   "error",     "findings",      "incidents",       "files",
-        "usage",     "limits",    "isolation",     "engine",
+        "results",   "events",    "error",         "findings",        "incidents",
+        "files",     "usage",     "limits",        "isolation",       "engine",
     };
     struct outcome o;
     outcome_init(&o);
