@@ -19,6 +19,7 @@
 #include "jail/image.h"
 #include "job/job.h"
 #include "job/outcome.h"
+#include "job/run_event.h"
 #include "policy/policy.h"
 
 struct cell;
@@ -35,6 +36,8 @@ struct cell_request {
     void (*on_output)(void *context, int stream, struct span bytes); /* may be NULL */
     /* The program has shown something; borrowed from the outcome. May be NULL. */
     void (*on_display)(void *context, const struct display_item *item);
+    /* What happens beside the output; borrowed for the call. May be NULL. */
+    void (*on_event)(void *context, const struct run_event *event);
     /* The interpreter is starting and has no code yet: what takes time and must come before
      * the code is done here, beside it. A failure ends the cell. May be NULL. */
     int (*before_code)(void *context, struct err *err);

@@ -75,7 +75,8 @@ struct cell {
     struct output out, err;
     size_t stdin_done;
     struct event *on_init, *on_report, *on_guest, *on_notify, *on_oom, *on_stdin,
-        *on_wall, *on_tick;
+        *on_wall, *on_tick, *on_usage;
+    size_t told_n; /* incidents that were told as they happened */
 
     struct check_settings check;
     struct source source; /* the job's code, with its lines */
@@ -123,6 +124,8 @@ void cell_on_wall(evutil_socket_t fd, short what, void *context);
 int cell_watch_streams(struct cell *cell, struct err *err) MUST_USE;
 /* The kernel tells of the group's first death for want of memory. */
 void cell_watch_memory(struct cell *cell);
+/* Hears what the guest has said by now: it came before whatever the code does. */
+void cell_catch_up(struct cell *cell);
 /* Everything in the cell is dead: what its pipes hold is all there will be. Decides, releases,
  * and tells. */
 void cell_finish(struct cell *cell);
@@ -154,6 +157,12 @@ void output_take(struct output *output);  /* what is there by now */
 void output_drain(struct output *output); /* to the end of the stream: writers are dead */
 void output_done(struct output *output);
 void cell_feed_stdin(evutil_socket_t fd, short what, void *context);
+
+/* --- tell.c --- */
+/* That the code runs; from now on also what it uses. */
+void cell_tell_started(struct cell *cell);
+/* Those of the outcome that were not told yet. */
+void cell_tell_incidents(struct cell *cell);
 
 /* --- notify.c --- */
 void cell_notified(evutil_socket_t fd, short what, void *context);

@@ -30,6 +30,7 @@ record(struct cell *cell, const struct syscall_row *row, const struct seccomp_da
     snprintf(incident.act, sizeof(incident.act), "%s", text);
     snprintf(incident.reason, sizeof(incident.reason), "%s", row->why);
     outcome_add_incident(cell->outcome, &incident);
+    cell_tell_incidents(cell);
 }
 
 void
@@ -37,6 +38,7 @@ cell_notified(evutil_socket_t fd, short what, void *context)
 {
     (void)what;
     struct cell *cell = context;
+    cell_catch_up(cell);
     /* When every process with the filter is gone the descriptor only hangs up, for ever.
      * And a receive with nothing to receive would block us. */
     struct pollfd there = {fd, POLLIN, 0};

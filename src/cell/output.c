@@ -106,7 +106,9 @@ on_readable(evutil_socket_t fd, short what, void *context)
 {
     (void)fd;
     (void)what;
-    output_take(context);
+    struct output *output = context;
+    cell_catch_up(output->cell);
+    output_take(output);
 }
 
 int

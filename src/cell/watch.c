@@ -168,6 +168,7 @@ cell_go(struct cell *cell, bool waits)
         schedule_tick(cell, 0);
     else
         cell_fail(cell, -ENOMEM, "watch the cell's CPU time");
+    cell_tell_started(cell);
     int r = waits ? fd_send(cell->guest, "g", 1, NULL, 0) : 0;
     if (r < 0 && r != -EPIPE) /* EPIPE: it has died, and init reports how */
         cell_fail(cell, r, "let the cell go");
@@ -292,7 +293,7 @@ stop_watching(struct cell *cell)
 {
     struct event **const events[] = {&cell->on_init,   &cell->on_report, &cell->on_guest,
                                      &cell->on_notify, &cell->on_oom,    &cell->on_stdin,
-                                     &cell->on_wall,   &cell->on_tick};
+                                     &cell->on_wall,   &cell->on_tick,   &cell->on_usage};
     for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++)
         forget(events[i]);
 }
@@ -359,14 +360,20 @@ cell_release(struct cell *cell)
         fd_close(&cell->keeper.lifeline); /* it goes on trying */
 }
 
+/* A supervisor that was held up meets all of a short run at once, in any order. */
 void
-cell_finish(struct cell *cell)
+cell_catch_up(struct cell *cell)
 {
-    /* A supervisor that was held up meets all of a short run at once, in any order. */
     if (cell->on_guest && !cell->sealed)
         hear_guest(cell);
     if (cell->on_guest && cell->sealed)
         validation_hear(cell);
+}
+
+void
+cell_finish(struct cell *cell)
+{
+    cell_catch_up(cell);
     if (cell->ended_us == 0)
         cell->ended_us = clock_now_us();
     stop_watching(cell);
@@ -375,6 +382,7 @@ cell_finish(struct cell *cell)
     events_close(cell->outcome);
     collect(cell);
     cell_decide(cell);
+    cell_tell_incidents(cell);
     cell->finished = true;
     cell->request.on_end(cell->request.context);
 }

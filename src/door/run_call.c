@@ -58,6 +58,7 @@ run_call(const struct run_call *call, struct outcome *ret, struct err *err)
                                    .collect_dir = call->collect_dir,
                                    .patience_ms = call->policy->wall_ms,
                                    .on_output = call->on_output,
+                                   .on_message = call->on_message,
                                    .context = call->context};
     for (size_t i = 0; i < options->limits_n && i < CALL_LIMITS_MAX; i++)
         request.limits[request.limits_n++] =

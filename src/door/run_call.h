@@ -21,6 +21,7 @@ struct run_call {
     const struct job *job;
     int collect_dir;
     void (*on_output)(void *context, int stream, struct span bytes);
+    void (*on_message)(void *context, const json_t *message);
     void *context;
 };
 

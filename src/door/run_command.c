@@ -17,6 +17,7 @@
 #include "door/run_input.h"
 #include "door/run_options.h"
 #include "door/run_output.h"
+#include "door/run_stream.h"
 #include "door/terminal.h"
 #include "engine/engine.h"
 
@@ -29,6 +30,7 @@ struct run {
     struct job job;
     struct outcome outcome;
     struct run_output output;
+    struct run_stream stream;
     int collect_dir;
     bool may_call;        /* a supervisor can be asked for this */
     struct err no_policy; /* why the policy is not known here; code 0: it is */
@@ -133,15 +135,19 @@ prepare(struct run *run, struct err *err)
 static void
 execute_here(struct run *run)
 {
-    bool streams = !run->options.json;
+    bool lines = run->options.stream;
     const struct run_request request = {
         .policy = &run->policy,
         .job = &run->job,
         .python = run->options.python,
         .ledger_path = run->options.ledger,
         .collect_dir = run->collect_dir,
-        .on_output = streams ? run_output_stream : NULL,
-        .context = &run->output,
+        .on_output = lines               ? run_stream_output
+                     : run->options.json ? NULL
+                                         : run_output_stream,
+        .on_display = lines ? run_stream_display : NULL,
+        .on_event = lines ? run_stream_event : NULL,
+        .context = lines ? (void *)&run->stream : &run->output,
     };
     engine_run(&request, &run->outcome);
 }
@@ -150,13 +156,17 @@ execute_here(struct run *run)
 static enum call_result
 execute(struct run *run, struct err *err)
 {
+    bool lines = run->options.stream;
     const struct run_call call = {
         .options = &run->options,
         .policy = &run->policy,
         .job = &run->job,
         .collect_dir = run->collect_dir,
-        .on_output = run->options.json ? NULL : run_output_stream,
-        .context = &run->output,
+        .on_output = lines               ? run_stream_output
+                     : run->options.json ? NULL
+                                         : run_output_stream,
+        .on_message = lines ? run_stream_message : NULL,
+        .context = lines ? (void *)&run->stream : &run->output,
     };
     enum call_result result = CALL_NOBODY;
     if (run->may_call)
@@ -181,9 +191,11 @@ static int
 report(struct run *run)
 {
     struct err err;
-    int r = run->options.json
-                ? run_output_json(&run->output, &run->options, &run->outcome, &err)
-                : run_output_finish(&run->output, &run->options, &run->outcome, &err);
+    const struct run_options *options = &run->options;
+    int r =
+        options->stream ? run_stream_finish(&run->stream, options, &run->outcome, &err)
+        : options->json ? run_output_json(&run->output, options, &run->outcome, &err)
+                        : run_output_finish(&run->output, options, &run->outcome, &err);
     return r < 0 ? complain(&err, EXIT_OUR_FAULT) : outcome_exit_status(&run->outcome);
 }
 
@@ -205,6 +217,7 @@ run_command(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     job_init(&run.job);
     run_output_init(&run.output);
+    run_stream_init(&run.stream, &run.output);
     int r = prepare(&run, &err);
     if (r < 0)
         return complain(&err, EXIT_WRONG_USE);

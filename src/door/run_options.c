@@ -30,6 +30,14 @@ take_json(struct run_options *o, const char *value, struct err *err)
 }
 
 static int
+take_stream(struct run_options *o, const char *value, struct err *err)
+{
+    (void)value, (void)err;
+    o->stream = true;
+    return 0;
+}
+
+static int
 take_base64(struct run_options *o, const char *value, struct err *err)
 {
     (void)value, (void)err;
@@ -171,8 +179,11 @@ const struct run_option run_option_table[] = {
      "Figures as SVG, too.", take_svg},
     {"--json", NULL, NULL,
      "Print the outcome as one JSON document, and nothing else.", take_json},
+    {"--stream", NULL, NULL,
+     "Print what happens as JSON, a line each, when it happens; the last has the outcome.",
+     take_stream},
     {"--base64", NULL, NULL,
-     "With --json: also the exact bytes of the streams.", take_base64},
+     "With --json or --stream: also the exact bytes of the streams.", take_base64},
     {"--quiet", "-q", NULL,
      "Say nothing about how the run ended.", take_quiet},
     {"--verbose", "-v", NULL,
@@ -277,8 +288,11 @@ check_whole(const struct run_options *o, struct err *err)
         return 0;
     if (!o->file && !o->code)
         return err_set(err, -EINVAL, "nothing to run: give FILE, - (stdin) or -c CODE");
-    if (o->base64 && !o->json)
-        return err_set(err, -EINVAL, "--base64 needs --json");
+    if (o->stream && o->json)
+        return err_set(err, -EINVAL,
+                       "--stream ends with what --json prints: leave --json out");
+    if (o->base64 && !o->json && !o->stream)
+        return err_set(err, -EINVAL, "--base64 needs --json or --stream");
     if (o->file && o->stdin_path && strcmp(o->file, "-") == 0 &&
         strcmp(o->stdin_path, "-") == 0)
         return err_set(err, -EINVAL, "--stdin -: stdin is already the code");

@@ -38,6 +38,7 @@ struct run_options {
     enum run_verbosity verbosity;
     bool cold;
     bool json;
+    bool stream;
     bool base64;
     bool show_last;
     bool svg;

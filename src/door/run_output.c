@@ -195,3 +195,19 @@ run_output_json(struct run_output *output, const struct run_options *options,
     sink_pump(&output->out, true);
     return sink_check(&output->out, "stdout", err);
 }
+
+void
+run_output_line(struct run_output *output, struct span line, int r)
+{
+    if (r < 0)
+        sink_fail(&output->out, r);
+    sink_put(&output->out, line);
+    sink_pump(&output->out, false);
+}
+
+int
+run_output_flush(struct run_output *output, struct err *err)
+{
+    sink_pump(&output->out, true);
+    return sink_check(&output->out, "stdout", err);
+}

@@ -34,6 +34,10 @@ void run_output_stream(void *context, int stream, struct span bytes);
 /* Prints all that is left: what was kept back of the streams, the tails, the ending. */
 int run_output_finish(struct run_output *output, const struct run_options *options,
                       const struct outcome *outcome, struct err *err) MUST_USE;
+/* One line of ours on stdout, now as far as its reader takes it; a negative r fails it. */
+void run_output_line(struct run_output *output, struct span line, int r);
+/* Waits until everything is written. */
+int run_output_flush(struct run_output *output, struct err *err) MUST_USE;
 /* The outcome as one JSON document on stdout. */
 int run_output_json(struct run_output *output, const struct run_options *options,
                     const struct outcome *outcome, struct err *err) MUST_USE;

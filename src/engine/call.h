@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,6 +33,9 @@ struct call_request {
     int collect_dir;      /* of a job that collects */
     uint64_t patience_ms; /* how long a busy supervisor is asked again */
     void (*on_output)(void *context, int stream, struct span bytes); /* may be NULL */
+    /* Each message about the run as it comes but the last, output too; on_output is then given
+     * only what the outcome has and no message had. May be NULL. */
+    void (*on_message)(void *context, const json_t *message);
     void *context;
 };
 

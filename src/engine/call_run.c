@@ -112,7 +112,7 @@ put_run(struct buf *out, const struct call_request *request, const char *python)
         r = buf_printf(out, ",\"show_last\":true");
     if (r == 0 && job->svg)
         r = buf_printf(out, ",\"svg\":true");
-    if (r == 0 && request->on_output)
+    if (r == 0 && (request->on_output || request->on_message))
         r = buf_printf(out, ",\"stream\":true");
     return r < 0 ? r : buf_append(out, "}", 1);
 }
@@ -155,11 +155,15 @@ take_output(struct reading *reading, int stream, const json_t *message, struct e
     bool given;
     AUTO_BUF struct buf bytes = {0};
     buf_init(&bytes, PROTOCOL_REPLY_BYTES_MAX);
+    const struct call_request *request = reading->request;
     int r = protocol_get_data(message, "data", &bytes, &given, err);
-    if (r < 0 || reading->dropped[stream] || !reading->request->on_output)
+    if (r < 0 || reading->dropped[stream])
         return r;
     reading->seen[stream] += bytes.n;
-    reading->request->on_output(reading->request->context, stream, buf_span(&bytes));
+    if (request->on_message)
+        request->on_message(request->context, message);
+    else if (request->on_output)
+        request->on_output(request->context, stream, buf_span(&bytes));
     return 0;
 }
 
@@ -248,6 +252,16 @@ hear_error(struct reading *reading, const json_t *message, struct outcome *ret,
 }
 
 static int
+hear_event(struct reading *reading, const json_t *message, struct outcome *ret,
+           struct err *err)
+{
+    (void)ret, (void)err;
+    if (reading->request->on_message)
+        reading->request->on_message(reading->request->context, message);
+    return GO_ON;
+}
+
+static int
 hear_nothing(struct reading *reading, const json_t *message, struct outcome *ret,
              struct err *err)
 {
@@ -260,11 +274,10 @@ static const struct {
     int (*hear)(struct reading *reading, const json_t *message, struct outcome *ret,
                 struct err *err);
 } messages[] = {
-    {"stdout", hear_stdout},    {"stderr", hear_stderr},
-    {"dropped", hear_dropped},  {"finished", hear_finished},
-    {"busy", hear_busy},        {"error", hear_error},
-    {"accepted", hear_nothing}, {"pong", hear_nothing},
-    {"display", hear_nothing}, /* it comes with the outcome, too */
+    {"stdout", hear_stdout},     {"stderr", hear_stderr}, {"dropped", hear_dropped},
+    {"finished", hear_finished}, {"busy", hear_busy},     {"error", hear_error},
+    {"accepted", hear_nothing},  {"pong", hear_nothing},  {"started", hear_event},
+    {"incident", hear_event},    {"usage", hear_event},   {"display", hear_event},
 };
 
 /* A verdict, or a negative errno. */

@@ -31,6 +31,23 @@ forward_output(void *context, int stream, struct span bytes)
 }
 
 static void
+forward_display(void *context, const struct display_item *item)
+{
+    const struct forward *forward = context;
+    if (forward->request->on_display)
+        forward->request->on_display(forward->request->context, item);
+}
+
+static void
+forward_event(void *context, const struct run_event *event)
+{
+    const struct forward *forward = context;
+    struct run_event own = *event;
+    own.run_id = forward->outcome->id;
+    forward->request->on_event(forward->request->context, &own);
+}
+
+static void
 forward_end(void *context)
 {
     const struct forward *forward = context;
@@ -67,6 +84,9 @@ run(struct forward *forward, struct err *err)
                                         .validate_only = request->validate_only,
                                         .collect_dir = request->collect_dir,
                                         .on_output = forward_output,
+                                        .on_display = forward_display,
+                                        .on_event =
+                                            request->on_event ? forward_event : NULL,
                                         .before_code = begin_record,
                                         .on_end = forward_end,
                                         .context = forward};

@@ -7,6 +7,7 @@
 #include "base/span.h"
 #include "job/job.h"
 #include "job/outcome.h"
+#include "job/run_event.h"
 #include "policy/policy.h"
 
 struct run_request {
@@ -19,6 +20,9 @@ struct run_request {
     /* Called with the bytes of stream 1 or 2 as they come, up to the head's limit; may be
      * NULL. */
     void (*on_output)(void *context, int stream, struct span bytes);
+    void (*on_display)(void *context, const struct display_item *item); /* may be NULL */
+    /* What happens beside it, as it happens; may be NULL. */
+    void (*on_event)(void *context, const struct run_event *event);
     void *context;
 };
 

@@ -82,6 +82,14 @@ cell_said(void *context, int stream, struct span bytes)
         run->request.on_output(run->request.context, stream, bytes);
 }
 
+static void
+cell_told(void *context, const struct run_event *event)
+{
+    struct pool_run *run = context;
+    if (!run->told)
+        run->request.on_event(run->request.context, event);
+}
+
 static void tell_end(struct pool_run *run);
 
 static void
@@ -103,6 +111,7 @@ request_of(struct pool_run *run, const struct image *image)
                                  .collect_dir = request->collect_dir,
                                  .on_output = cell_said,
                                  .on_display = cell_showed,
+                                 .on_event = request->on_event ? cell_told : NULL,
                                  .on_end = cell_ended,
                                  .context = run};
 }

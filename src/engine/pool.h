@@ -13,6 +13,7 @@
 #include "base/span.h"
 #include "job/job.h"
 #include "job/outcome.h"
+#include "job/run_event.h"
 #include "policy/policy.h"
 
 struct pool;
@@ -37,6 +38,7 @@ struct pool_request {
     int collect_dir;             /* borrowed until on_end; -1: none */
     void (*on_output)(void *context, int stream, struct span bytes);    /* may be NULL */
     void (*on_display)(void *context, const struct display_item *item); /* may be NULL */
+    void (*on_event)(void *context, const struct run_event *event);     /* may be NULL */
     /* The outcome is complete; it is the pool's and lives until this returns. */
     void (*on_end)(void *context, const struct outcome *outcome);
     void *context;

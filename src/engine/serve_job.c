@@ -147,6 +147,19 @@ on_display(void *context, const struct display_item *item)
     serve_client_flush(client);
 }
 
+/* Told to a client that reads; the outcome has all that counts of it. */
+static void
+on_event(void *context, const struct run_event *event)
+{
+    struct serve_job *job = context;
+    struct run_event own = *event;
+    if (!job->client || serve_client_pending(job->client) > SERVE_STREAM_PENDING_MAX)
+        return;
+    own.run_id = job->run_id;
+    serve_reply_event(job->client, job->id, &own);
+    serve_client_flush(job->client);
+}
+
 /* ---- the beginning ---- */
 
 static int
@@ -160,6 +173,7 @@ submit(struct serve_job *job, struct err *err)
                                          .collect_dir = job->collect_dir,
                                          .on_output = asked->stream ? on_output : NULL,
                                          .on_display = asked->stream ? on_display : NULL,
+                                         .on_event = asked->stream ? on_event : NULL,
                                          .on_end = on_end,
                                          .context = job};
     return pool_submit(job->serve->pool, &request, &job->run, err);

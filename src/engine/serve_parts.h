@@ -150,6 +150,8 @@ void serve_reply_display(struct serve_client *client, const char *id,
                          const struct display_item *item);
 void serve_reply_output(struct serve_client *client, const char *id, int stream,
                         struct span bytes);
+void serve_reply_event(struct serve_client *client, const char *id,
+                       const struct run_event *event);
 void serve_reply_dropped(struct serve_client *client, const char *id, int stream);
 void serve_reply_finished(struct serve_client *client, const char *id,
                           const struct outcome *outcome);

@@ -142,8 +142,10 @@ serve_reply_refusal(int fd, const struct err *err)
 static int
 put_output(struct buf *out, const char *id, int stream, struct span bytes)
 {
-    int r = buf_printf(out, "{\"type\":\"%s\",\"id\":\"%s\",",
-                       stream == 1 ? "stdout" : "stderr", id);
+    char time[RUN_EVENT_TIME_BYTES];
+    int r = buf_printf(out, "{\"type\":\"%s\",\"id\":\"%s\",\"time\":\"%s\",",
+                       stream == 1 ? "stdout" : "stderr", id,
+                       run_event_time(run_event_now_us(), time));
     if (r == 0)
         r = protocol_put_data(out, "data", bytes);
     return r < 0 ? r : buf_append(out, "}", 1);
@@ -158,10 +160,23 @@ serve_reply_output(struct serve_client *client, const char *id, int stream,
         end_frame(client, at, put_output(&client->out, id, stream, bytes));
 }
 
+void
+serve_reply_event(struct serve_client *client, const char *id,
+                  const struct run_event *event)
+{
+    size_t at;
+    if (begin_frame(client, &at))
+        end_frame(client, at, run_event_put(event, id, &client->out));
+}
+
 static int
 put_display(struct buf *out, const char *id, const struct display_item *item)
 {
-    int r = buf_printf(out, "{\"type\":\"display\",\"id\":\"%s\",\"item\":", id);
+    char time[RUN_EVENT_TIME_BYTES];
+    int r = buf_printf(out,
+                       "{\"type\":\"display\",\"id\":\"%s\",\"time\":\"%s\","
+                       "\"item\":",
+                       id, run_event_time(run_event_now_us(), time));
     if (r == 0)
         r = display_item_write(item, out);
     return r < 0 ? r : buf_append(out, "}", 1);
@@ -179,7 +194,11 @@ serve_reply_display(struct serve_client *client, const char *id,
 static int
 put_finished(struct buf *out, const char *id, const struct outcome *outcome)
 {
-    int r = buf_printf(out, "{\"type\":\"finished\",\"id\":\"%s\",\"outcome\":", id);
+    char time[RUN_EVENT_TIME_BYTES];
+    int r = buf_printf(out,
+                       "{\"type\":\"finished\",\"id\":\"%s\",\"time\":\"%s\","
+                       "\"outcome\":",
+                       id, run_event_time(run_event_now_us(), time));
     if (r == 0)
         r = outcome_json(outcome, OUTCOME_JSON_COMPACT | OUTCOME_JSON_EXACT, out);
     return r < 0 ? r : buf_append(out, "}", 1);

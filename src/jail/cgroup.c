@@ -236,6 +236,18 @@ cgroup_usage(const struct cgroup *cgroup, struct cgroup_usage *ret)
     }
 }
 
+uint64_t
+cgroup_memory_bytes(const struct cgroup *cgroup)
+{
+    uint64_t bytes = 0;
+    if (cgroup->version == 2)
+        read_counter(cgroup->slots[0].dir, "memory.current", NULL, &bytes);
+    else if (cgroup->version == 1)
+        read_counter(cgroup->slots[SLOT_MEMORY].dir, "memory.usage_in_bytes", NULL,
+                     &bytes);
+    return bytes;
+}
+
 /* v1, and v2 before 5.14, have no cgroup.kill: its members one by one. */
 static void
 kill_members(int dir)

@@ -66,6 +66,8 @@ int cgroup_clone_fd(const struct cgroup *cgroup);
 /* A descriptor that polls readable when the group runs out of memory; -1 when there is
  * none. The caller closes it. */
 int cgroup_watch_oom(const struct cgroup *cgroup);
+/* What its processes hold now; 0: the kernel does not say. */
+uint64_t cgroup_memory_bytes(const struct cgroup *cgroup);
 void cgroup_usage(const struct cgroup *cgroup, struct cgroup_usage *ret);
 /* Ends what is still in it, and removes it: 0, or -EBUSY when something stays.
  * Idempotent. */

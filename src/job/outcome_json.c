@@ -16,6 +16,7 @@
 #include "base/utf8.h"
 #include "check/render.h"
 #include "job/outcome.h"
+#include "job/run_event.h"
 
 enum {
     TEXT_BYTES_MAX =
@@ -118,8 +119,8 @@ json_error_claim(const struct outcome *o)
                      json_text_n(buf_span(&o->traceback), &replaced));
 }
 
-static json_t *
-json_incident(const struct incident *i)
+json_t *
+outcome_incident_json(const struct incident *i)
 {
     return json_pack("{s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "rule",
                      json_text(i->rule, sizeof(i->rule)), "layer",
@@ -157,7 +158,7 @@ json_incidents(const struct outcome *o)
 {
     json_t *list = json_array();
     for (size_t i = 0; list && i < o->incidents_n; i++) {
-        if (json_array_append_new(list, json_incident(&o->incidents[i])) < 0) {
+        if (json_array_append_new(list, outcome_incident_json(&o->incidents[i])) < 0) {
             json_decref(list);
             return NULL;
         }

@@ -248,6 +248,16 @@ class Place:
         """Through the supervisor."""
         return self.call("run", "--socket", self.socket, *args, **options)
 
+    def start_again(self, *args):
+        self.process.kill()
+        self.process.wait()
+        return self.start(*args)
+
+    def popen_bare(self, *args, **options):
+        return subprocess.Popen(self.command(*args), stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                env=self.environment, **options)
+
     def popen(self, *args, **options):
         return subprocess.Popen(self.command("run", "--socket", self.socket, *args),
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
