@@ -275,8 +275,7 @@ def run_warm(ctx, tap, rows, identity, missing):
     before = leftovers.Watch([identity])
     policies = {row.policy: os.path.join(ctx.policies, row.policy + ".yaml") for row in rows}
     with supervisor.Supervisor(ctx.program, identity, policies) as served:
-        for name in policies:
-            served.wait(lambda: is_warm(served, name), "policy %s is warm" % name, 120)
+        served.await_warm()
         ctx.supervisors[identity.label] = served
         try:
             run_all(ctx, tap, rows, identity, missing, leftovers.Watch([identity], [served]))
@@ -285,11 +284,6 @@ def run_warm(ctx, tap, rows, identity, missing):
         problems = served.end()
     tap.point("%s: nothing is left of the supervisor" % identity.label,
               problems + before.leftovers(3.0))
-
-
-def is_warm(served, policy):
-    outcome = served.run("pass", policy=policy)
-    return outcome.get("engine", {}).get("start") in ("pool", "warm")
 
 
 def run_suite(ctx, tap, only, with_controls, warm):

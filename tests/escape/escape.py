@@ -276,8 +276,7 @@ def served_by(tap, program, identity, policies):
     before = leftovers.Watch([identity])
     files = {name_of(path): path for path in policies}
     with supervisor.Supervisor(program, identity, files) as served:
-        # One zygote for each, and one for the default policy.
-        served.await_idle(zygotes=len(files) + 1)
+        served.await_warm()
         yield served
         problems = served.end()
     tap.point("%s: nothing is left of the supervisor" % identity.label,

@@ -134,6 +134,15 @@ class Supervisor:
             return tree if enough and (not zygotes or len(tree.zygotes()) >= zygotes) else None
         return self.wait(ready, "%d cells are idle" % least, START_S)
 
+    def await_warm(self, policies=None):
+        """Waits until runs under each policy (default: its own) find a warm cell."""
+        for name in policies if policies is not None else self.policies:
+            self.wait(lambda: self._runs_warm(name), "policy %s is warm" % name, START_S)
+
+    def _runs_warm(self, policy):
+        outcome = self.run("pass", policy=policy)
+        return outcome.get("engine", {}).get("start") in ("pool", "warm")
+
     def standing(self):
         return Standing(self)
 
