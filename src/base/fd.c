@@ -224,7 +224,7 @@ scan_u64(const char *p, uint64_t *ret)
 int
 file_read_u64(int dir, const char *name, uint64_t *ret)
 {
-    char text[KERNEL_FILE_BYTES];
+    UNCLEARED char text[KERNEL_FILE_BYTES];
     ssize_t n = file_read(dir, name, text, sizeof(text));
     if (n < 0)
         return (int)n;
@@ -234,7 +234,7 @@ file_read_u64(int dir, const char *name, uint64_t *ret)
 int
 file_read_keyed_u64(int dir, const char *name, const char *key, uint64_t *ret)
 {
-    char text[KERNEL_FILE_BYTES];
+    UNCLEARED char text[KERNEL_FILE_BYTES];
     ssize_t n = file_read(dir, name, text, sizeof(text));
     if (n < 0)
         return (int)n;

@@ -143,14 +143,10 @@ write_maps(struct cell *cell, struct err *err)
 uint32_t
 cell_guest_flags(const struct cell *cell)
 {
-    const struct policy *policy = cell->request.policy;
-    uint32_t flags = policy->processes != PROCESSES_EXEC ? GUEST_NO_PROGRAMS : 0;
-    flags |= policy->processes == PROCESSES_NONE ? GUEST_NO_FORK : 0;
-    flags |= policy->network == NETWORK_NONE ? GUEST_NO_NETWORK : 0;
-    flags |= validation_is_on(cell) ? GUEST_CHECK : 0;
-    flags |= cell->request.job->show_last ? GUEST_SHOW_LAST : 0;
-    flags |= cell->request.job->svg ? GUEST_SVG : 0;
-    return flags;
+    const struct job *job = cell->request.job;
+    return command_guest_flags(cell->request.policy) |
+           (validation_is_on(cell) ? GUEST_CHECK : 0) |
+           (job->show_last ? GUEST_SHOW_LAST : 0) | (job->svg ? GUEST_SVG : 0);
 }
 
 /* While the interpreter starts we compile its filter; it waits for the setup then. */

@@ -370,8 +370,8 @@ on_event(const char *event, PyObject *arguments, void *context)
 
 /* `import adyton` gives the program the class to catch; it is a PermissionError
  * anyway. */
-static PyObject *
-make_module(void)
+PyObject *
+audit_prepare(void)
 {
     PyObject *error = PyErr_NewExceptionWithDoc(
         "adyton.SecurityError",
@@ -387,8 +387,8 @@ make_module(void)
     return error;
 }
 
-PyObject *
-audit_start(struct claims *claims, uint32_t flags, const char *program)
+int
+audit_start(struct claims *claims, uint32_t flags, const char *program, PyObject *error)
 {
     static struct hook hook; /* CPython keeps its address until the process ends */
     hook.claims = claims;
@@ -398,8 +398,6 @@ audit_start(struct claims *claims, uint32_t flags, const char *program)
     char *slash = strrchr(hook.folder, '/');
     if (slash)
         *slash = '\0';
-    hook.error = make_module();
-    if (!hook.error || PySys_AddAuditHook(on_event, &hook) < 0)
-        return NULL;
-    return hook.error;
+    hook.error = error;
+    return PySys_AddAuditHook(on_event, &hook);
 }

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/attr.h"
 #include "guest/cell.h"
 #include "guest/wire.h"
+
+enum { PROGRAM_PATH_BYTES = 1024 };
 
 /* What the end of a warm cell needs, taken before a program can spoil it. */
 struct ending {
@@ -14,24 +17,39 @@ struct ending {
 };
 void ending_prepare(struct ending *ret);
 
+struct validator;
+struct program {
+    char path[PROGRAM_PATH_BYTES];
+    struct claims *claims;
+    PyObject *security_error;
+    PyObject *main_module;
+    struct validator *validator; /* from a rehearsal, or NULL */
+    struct ending ending;
+    pid_t pid; /* children of a fork share the claims memory: only this one writes */
+};
+/* What can be done before the file is there: an empty __main__, and no frame beneath it.
+ * ending: NULL in a cold cell. */
+void program_prepare(struct program *program, uint32_t flags,
+                     const struct ending *ending);
 /* Runs the submitted file as __main__ and ends the process as `python3 FILE` would have
  * ended. sys.argv is ['-c', FILE NAME, FOLDER, ARGUMENTS…] as boot.h left it. */
-NORETURN void program_run(struct claims_memory *memory, uint32_t flags,
-                          const struct ending *ending);
+NORETURN void program_run(struct program *prepared, struct claims_memory *memory,
+                          uint32_t flags);
 
 /* The loop of a zygote; returns in no process. See zygote.c. */
 NORETURN void zygote_run(void);
 
-/* Validates the source (bytes) of the file at path, tells the supervisor, and waits for its
- * go. The code object (new), or NULL without an exception: then the caller compiles, and
- * has the warnings or the error that this brings. */
-PyObject *validate(PyObject *source, const char *path);
+/* Validates the source (bytes) of the file at path, tells the supervisor, and waits for its go
+ * where there is something to judge. The code object (new), or NULL without an exception: then
+ * the caller compiles, and has the warnings or the error that this brings. prepared (taken) is
+ * from a rehearsal, or NULL. */
+PyObject *validate(PyObject *source, const char *path, struct validator *prepared);
 /* What CPython makes once, the classes of its tree, before it is forked: 1 ms a cell. */
 void validate_prepare(void);
 
 /* The same for a text of ours, told to nobody: what a validation touches in memory is this
- * process's own afterwards. */
-PyObject *validate_rehearse(const char *text, const char *path);
+ * process's own afterwards. *ret is for the validation that follows. */
+PyObject *validate_rehearse(const char *text, const char *path, struct validator **ret);
 
 /* End the process; with the exception that is set. main_module (stolen): the last reference
  * to it beside sys.modules. See ending.c. */
@@ -45,6 +63,9 @@ void programs_stand_in(void);
 /* True when the arguments start a program that libraries only ask for facts. */
 bool programs_is_probe(PyObject *list);
 
-/* Installs the audit hook and the module adyton; returns adyton.SecurityError (owned by
- * the hook), or NULL with an exception set. program: the submitted file, kept. */
-PyObject *audit_start(struct claims *claims, uint32_t flags, const char *program);
+/* Makes the module adyton; its SecurityError (new), or NULL with an exception set. */
+PyObject *audit_prepare(void);
+/* Installs the audit hook, which keeps the error and the name of the submitted file; -1 with an
+ * exception set. */
+int audit_start(struct claims *claims, uint32_t flags, const char *program,
+                PyObject *error);

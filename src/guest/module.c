@@ -60,7 +60,9 @@ guest_main(PyObject *module, PyObject *unused)
         close(GUEST_FD);
     explicit_bzero(setup, sizeof(*setup));
     free(setup);
-    program_run(memory, flags, NULL); /* does not return */
+    struct program program;
+    program_prepare(&program, flags, NULL);
+    program_run(&program, memory, flags); /* does not return */
     return NULL;
 }
 

@@ -21,16 +21,7 @@
 #include "guest/display.h"
 #include "guest/guest.h"
 
-enum { SOURCE_MAX_BYTES = 64 << 20, PATH_BYTES = 1024, TRACEBACK_DEPTH_MAX = 100000 };
-
-struct program {
-    char path[PATH_BYTES];
-    struct claims *claims;
-    PyObject *security_error;
-    PyObject *main_module;
-    struct ending ending;
-    pid_t pid; /* children of a fork share the claims memory: only this one writes */
-};
+enum { SOURCE_MAX_BYTES = 64 << 20, TRACEBACK_DEPTH_MAX = 100000 };
 
 static void
 drop_thread_state(PyThreadState *state)
@@ -138,31 +129,40 @@ set_arguments(struct program *program)
     Py_DECREF(folder);
 }
 
-/* A fresh __main__, and its namespace. The boot program's frame is never left and holds that of
- * the old one: objects in it would outlive the finalisation that should free them. */
-static PyObject *
+/* A fresh __main__, whose file is not known yet. The boot program's frame is never left and
+ * holds the namespace of the old one: objects in it would outlive the finalisation that should
+ * free them. */
+static void
 fresh_main(struct program *program)
 {
     PyObject *modules = PySys_GetObject("modules");
     PyDict_Clear(PyModule_GetDict(must(PyImport_AddModule("__main__"))));
     program->main_module = must(PyModule_New("__main__"));
     must_be_zero(PyDict_SetItemString(modules, "__main__", program->main_module));
+    PyObject *builtins = must(PyImport_ImportModule("builtins"));
+    PyObject *fresh = must(Py_BuildValue(
+        "{s:s, s:O, s:O, s:O, s:O, s:{}, s:O, s:O, s:O}", "__name__", "__main__",
+        "__doc__", Py_None, "__package__", Py_None, "__loader__", Py_None, "__spec__",
+        Py_None, "__annotations__", "__builtins__", builtins, "__file__", Py_None,
+        "__cached__", Py_None));
+    must_be_zero(PyDict_Update(PyModule_GetDict(program->main_module), fresh));
+    Py_DECREF(fresh);
+    Py_DECREF(builtins);
+}
+
+/* Says in __main__ which file it is; its namespace. */
+static PyObject *
+name_main(const struct program *program)
+{
     PyObject *globals = PyModule_GetDict(program->main_module);
     PyObject *loader_class =
         must(module_attribute("_frozen_importlib_external", "SourceFileLoader"));
-    PyObject *builtins = must(PyImport_ImportModule("builtins"));
     PyObject *path = must(PyUnicode_DecodeFSDefault(program->path));
     PyObject *loader = must(PyObject_CallFunction(loader_class, "sO", "__main__", path));
-    PyObject *fresh = must(
-        Py_BuildValue("{s:s, s:O, s:O, s:O, s:O, s:{}, s:O, s:O, s:O}", "__name__",
-                      "__main__", "__doc__", Py_None, "__package__", Py_None,
-                      "__loader__", loader, "__spec__", Py_None, "__annotations__",
-                      "__builtins__", builtins, "__file__", path, "__cached__", Py_None));
-    must_be_zero(PyDict_Update(globals, fresh));
-    Py_DECREF(fresh);
+    must_be_zero(PyDict_SetItemString(globals, "__loader__", loader));
+    must_be_zero(PyDict_SetItemString(globals, "__file__", path));
     Py_DECREF(loader);
     Py_DECREF(path);
-    Py_DECREF(builtins);
     Py_DECREF(loader_class);
     return globals;
 }
@@ -337,7 +337,8 @@ end_with_exception(const struct program *program)
 static PyObject *
 validated_code(const struct program *program, PyObject *source, uint32_t flags)
 {
-    return flags & GUEST_CHECK ? validate(source, program->path) : NULL;
+    return flags & GUEST_CHECK ? validate(source, program->path, program->validator)
+                               : NULL;
 }
 
 /* Runs the code, and what its last expression is for itself. */
@@ -374,25 +375,34 @@ run(const struct program *program, PyObject *source, PyObject *code, PyObject *g
 }
 
 void
-program_run(struct claims_memory *memory, uint32_t flags, const struct ending *ending)
+program_prepare(struct program *program, uint32_t flags, const struct ending *ending)
+{
+    *program = (struct program){.pid = getpid()};
+    if (ending)
+        program->ending = *ending;
+    else if (ending_is_ours())
+        ending_prepare(&program->ending);
+    hide_frames();
+    rebind_threading();
+    fresh_main(program);
+    if (flags & GUEST_NO_PROGRAMS)
+        programs_stand_in();
+    program->security_error = must(audit_prepare());
+}
+
+void
+program_run(struct program *prepared, struct claims_memory *memory, uint32_t flags)
 {
     static struct program program; /* the audit hook keeps the path */
     struct claims *claims = &memory->claims;
-    program = (struct program){.claims = claims, .pid = getpid()};
-    if (ending)
-        program.ending = *ending;
-    else if (ending_is_ours())
-        ending_prepare(&program.ending);
+    program = *prepared;
+    program.claims = claims;
     claims->magic = GUEST_MAGIC;
-    hide_frames();
-    rebind_threading();
     set_arguments(&program);
-    PyObject *globals = fresh_main(&program);
+    PyObject *globals = name_main(&program);
     PyObject *source = must(read_source(&program));
     PyObject *code = validated_code(&program, source, flags);
-    if (flags & GUEST_NO_PROGRAMS)
-        programs_stand_in();
-    program.security_error = must(audit_start(claims, flags, program.path));
+    must_be_zero(audit_start(claims, flags, program.path, program.security_error));
     display_start(memory, flags, source);
     PyObject *result = run(&program, source, code, globals, flags);
     Py_XDECREF(code);

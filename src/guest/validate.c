@@ -276,27 +276,34 @@ receive_check(void)
     return check;
 }
 
+/* What every validation needs of the interpreter. */
 static struct validator *
-validator_new(const struct guest_check *check, int fd, PyObject *source, const char *path)
+validator_new(void)
 {
     struct validator *v = calloc(1, sizeof(*v));
     PyObject *builtins = PyImport_ImportModule("builtins");
     if (!v || !builtins)
         _exit(EXIT_FAILURE);
-    v->check = check;
-    v->fd = fd;
-    const char *slash = strrchr(path, '/');
-    snprintf(v->work, sizeof(v->work), "%.*s", slash ? (int)(slash - path) : 0, path);
-    v->folders.work = v->work;
     v->compile = PyObject_GetAttrString(builtins, "compile");
     v->owned = PyList_New(0);
     Py_DECREF(builtins);
     if (!v->compile || !v->owned || nodes_init(v) < 0)
         _exit(EXIT_FAILURE);
+    return v;
+}
+
+static void
+validator_begin(struct validator *v, const struct guest_check *check, int fd,
+                PyObject *source, const char *path)
+{
+    v->check = check;
+    v->fd = fd;
+    const char *slash = strrchr(path, '/');
+    snprintf(v->work, sizeof(v->work), "%.*s", slash ? (int)(slash - path) : 0, path);
+    v->folders.work = v->work;
     take_words(v);
     take_search_path(v);
     take_text(v, source);
-    return v;
 }
 
 /* Nothing of ours stays in the interpreter that the program gets. */
@@ -397,24 +404,27 @@ validate_prepare(void)
 }
 
 PyObject *
-validate_rehearse(const char *text, const char *path)
+validate_rehearse(const char *text, const char *path, struct validator **ret)
 {
     struct guest_check *check = calloc(1, sizeof(*check));
     PyObject *source = PyBytes_FromString(text);
+    struct validator *v = validator_new();
     if (!check || !source)
         _exit(EXIT_FAILURE);
-    struct validator *v = validator_new(check, NOBODY, source, path);
+    validator_begin(v, check, NOBODY, source, path);
     PyObject *code = judge(v, source, path);
     validator_free(v);
     Py_DECREF(source);
+    *ret = validator_new();
     return code;
 }
 
 PyObject *
-validate(PyObject *source, const char *path)
+validate(PyObject *source, const char *path, struct validator *prepared)
 {
     bool collects = PyGC_Disable && PyGC_Disable() == 1;
-    struct validator *v = validator_new(receive_check(), GUEST_FD, source, path);
+    struct validator *v = prepared ? prepared : validator_new();
+    validator_begin(v, receive_check(), GUEST_FD, source, path);
     PyObject *code = judge(v, source, path);
     bool goes = send_end(v);
     validator_free(v);

@@ -242,7 +242,7 @@ set_boot_arguments(const struct job_view *job)
  * the zygote's, a page of code that a fork does not map. So an idle cell judges and runs a few
  * lines of ours first, which leave nothing behind. */
 static void
-rehearse(const struct ending *ending)
+rehearse(const struct ending *ending, struct validator **ret)
 {
     static const char text[] = "import math\n"
                                "class Shape:\n"
@@ -260,7 +260,7 @@ rehearse(const struct ending *ending)
                                "parts = [part.strip() for part in text.split(',')]\n";
     PyObject *globals = PyDict_New();
     PyObject *builtins = PyImport_ImportModule("builtins");
-    PyObject *code = validate_rehearse(text, "/tmp/main.py");
+    PyObject *code = validate_rehearse(text, "/tmp/main.py", ret);
     bool whole = globals && builtins && code &&
                  PyDict_SetItemString(globals, "__builtins__", builtins) == 0;
     PyObject *done = whole ? PyEval_EvalCode(code, globals, globals) : NULL;
@@ -284,7 +284,11 @@ be_cell(const struct zygote *zygote, const struct zygote_request *request, int *
         cell_give_up(&err);
     PyOS_AfterFork_Child();
     reseed();
-    rehearse(&zygote->ending);
+    struct program program;
+    struct validator *validator;
+    rehearse(&zygote->ending, &validator);
+    program_prepare(&program, zygote->setup->flags, &zygote->ending);
+    program.validator = validator;
     struct claims_memory *memory = cell_seal(&zygote->setup->seal, CLAIMS_FD);
     int r = job_receive(GUEST_FD, &job, &err);
     if (r == -EPIPE)
@@ -298,7 +302,7 @@ be_cell(const struct zygote *zygote, const struct zygote_request *request, int *
     job_done(&job);
     if (!(flags & GUEST_CHECK))
         close(GUEST_FD);
-    program_run(memory, flags, &zygote->ending);
+    program_run(&program, memory, flags);
 }
 
 /* --- the loop --- */

@@ -7,6 +7,7 @@
 
 #include "base/process.h"
 #include "guest/boot.h"
+#include "guest/wire.h"
 #include "warm/command.h"
 
 enum {
@@ -27,6 +28,15 @@ command_threads(const struct policy *policy)
     if (by_pids < threads)
         threads = by_pids;
     return threads > 0 ? threads : 1;
+}
+
+uint32_t
+command_guest_flags(const struct policy *policy)
+{
+    uint32_t flags = policy->processes != PROCESSES_EXEC ? GUEST_NO_PROGRAMS : 0;
+    flags |= policy->processes == PROCESSES_NONE ? GUEST_NO_FORK : 0;
+    flags |= policy->network == NETWORK_NONE ? GUEST_NO_NETWORK : 0;
+    return flags;
 }
 
 static int

@@ -24,5 +24,7 @@ struct command_line {
 int command_line_make(const struct command_spec *spec, struct command_line *ret,
                       struct err *err) MUST_USE;
 void command_line_done(struct command_line *line);
+/* The guest's flags for a policy (enum guest_flag), validation aside. */
+uint32_t command_guest_flags(const struct policy *policy);
 /* The threads that a policy leaves room for on this host. */
 uint64_t command_threads(const struct policy *policy);

@@ -244,6 +244,7 @@ send_setup(struct zygote *zygote, struct err *err)
         return err_set(err, -ENOMEM, "no memory for the zygote's setup");
     setup->magic = GUEST_MAGIC;
     setup->version = GUEST_VERSION;
+    setup->flags = command_guest_flags(zygote->options.policy);
     setup->threads = (uint32_t)command_threads(zygote->options.policy);
     setup->seal = zygote->cell_plan->seal;
     int r = fd_send(zygote->zygote_socket, setup, sizeof(*setup), NULL, 0);
