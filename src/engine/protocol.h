@@ -22,7 +22,7 @@ enum {
     PROTOCOL_HEADER_BYTES = 4, /* the length of what follows, big end first */
     PROTOCOL_REQUEST_BYTES_MAX = 96 * 1024 * 1024,
     PROTOCOL_REPLY_BYTES_MAX = 256 * 1024 * 1024,
-    PROTOCOL_DEPTH_MAX = 16,
+    PROTOCOL_DEPTH_MAX = 32, /* an outcome, and JSON that a run has shown within it */
     /* Commas, colons and brackets outside strings: what a parsed value costs is many
      * times its bytes, so their number has a bound of its own. */
     PROTOCOL_REQUEST_MARKS_MAX = 16 * 1024,

@@ -263,13 +263,30 @@ display_prepare(void)
 /* --- the program --- */
 
 static bool
+is_of_a_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           c == '_' || (unsigned char)c >= 0x80;
+}
+
+/* As a word: sys.displayhook is none. */
+static bool
 names_display(PyObject *source)
 {
     static const char name[] = "display";
+    enum { NAME_N = sizeof(name) - 1 };
     char *bytes;
     Py_ssize_t n;
-    return source && PyBytes_AsStringAndSize(source, &bytes, &n) == 0 &&
-           memmem(bytes, (size_t)n, name, sizeof(name) - 1);
+    if (!source || PyBytes_AsStringAndSize(source, &bytes, &n) < 0)
+        return false;
+    const char *end = bytes + n, *at = bytes;
+    while ((at = memmem(at, (size_t)(end - at), name, NAME_N))) {
+        bool begins = at == bytes || !is_of_a_word(at[-1]);
+        at += NAME_N;
+        if (begins && (at == end || !is_of_a_word(*at)))
+            return true;
+    }
+    return false;
 }
 
 static void

@@ -65,11 +65,26 @@ def verdicts():
     return [message(finding), message(finding) * 3 + message(end)]
 
 
+def displays():
+    """Frames of a guest: see fuzz_display.c and wire.h."""
+    def part(mime, data, omitted=0):
+        return struct.pack("<III", len(mime), len(data), omitted) + mime + data
+
+    def item(flags, *parts):
+        body = struct.pack("<II", flags, len(parts)) + b"".join(parts)
+        return struct.pack("<H", len(body)) + body
+    text = part(b"text/plain", "\u20ac\n".encode())
+    chart = part(b"application/vnd.adyton.chart+json", b'{"type":"line","elements":[[1,2.5e3,null]]}')
+    return [item(0, text), item(1, text, chart, part(b"image/png", b"\x89PNG\0"),
+                                part(b"text/html", b"", 70000), part(b"", b'{"a":{"b":1}}')),
+            item(0, text) + item(1, chart) + item(1, part(b"image/svg+xml", b"<svg/>")) + b"\5\0ab"]
+
+
 def main(folder):
     os.makedirs(folder, exist_ok=True)
     frames = [frame(r) for r in REQUESTS] + [b"".join(frame(r) for r in REQUESTS), b"\0\0\0\0"]
     for name, seeds in (("frames", frames), ("ledger", exports()), ("claims", claims()),
-                        ("verdict", verdicts())):
+                        ("display", displays()), ("verdict", verdicts())):
         for i, seed in enumerate(seeds):
             with open(os.path.join(folder, "%s-%d" % (name, i)), "wb") as file:
                 file.write(seed)
