@@ -132,7 +132,7 @@ def problems_of(outcome, answer):
 
 
 def main():
-    with stage(__doc__) as (tap, made):
+    with stage(__doc__, "plain-60s.yaml") as (tap, made):
         if made:
             before = watch(made)
             tools = TOOLS % frame_offset(made)

@@ -344,7 +344,7 @@ def check_stream(tap, served):
 
 
 def main():
-    with stage(__doc__) as (tap, made):
+    with stage(__doc__, "plain-60s.yaml") as (tap, made):
         if made:
             before = watch(made)
             with made.supervisor() as served:

@@ -14,17 +14,17 @@ import leftovers     # noqa: E402
 from supervisor import Supervisor  # noqa: E402
 from tap import Tap  # noqa: E402
 
-PLAIN = os.path.join(HERE, "..", "policies", "plain.yaml")
+POLICIES = os.path.join(HERE, "..", "policies")
 WARM = ("pool", "warm")
 
 
 class Stage:
     """A program, a policy, and who runs them."""
 
-    def __init__(self, build, base, stack):
+    def __init__(self, build, base, stack, policy):
         self.base, self.program = base, host.install(build, base)
         self.policy = os.path.join(base, "plain.yaml")
-        with open(PLAIN) as source, open(self.policy, "w") as target:
+        with open(os.path.join(POLICIES, policy)) as source, open(self.policy, "w") as target:
             target.write(source.read())
         os.chmod(self.policy, 0o644)
         self.identity = host.as_root(base) if os.geteuid() == 0 else host.as_user(base)
@@ -49,7 +49,7 @@ class Stage:
 
 
 @contextlib.contextmanager
-def stage(description):
+def stage(description, policy="plain.yaml"):
     """Reads the command line; gives (tap, stage), or (tap, None) where cells are refused."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("build", help="the program, or the folder that holds it")
@@ -57,7 +57,7 @@ def stage(description):
     host.become_subreaper()
     os.umask(0o022)
     with host.scratch() as base, contextlib.ExitStack() as stack:
-        made = Stage(args.build, base, stack)
+        made = Stage(args.build, base, stack, policy)
         refused = made.refusal()
         tap = Tap()
         if refused:
