@@ -110,10 +110,6 @@ const struct syscall_row jail_syscalls[] = {
     {CALL(getdents),          CALL_ALLOW, 0, 0, ANY, "os.listdir", ALONE},
     {CALL(getdents64),        CALL_ALLOW, 0, 0, ANY, "os.listdir", ALONE},
     {CALL(getxattr),          CALL_ALLOW, 0, 0, ANY, "shutil.copystat", ALONE},
-    {CALL(inotify_add_watch), CALL_ALLOW, 0, 0, ANY, "bounded by user.max_inotify_watches", ALONE},
-    {CALL(inotify_init),      CALL_ALLOW, 0, 0, ANY, "bounded by user.max_inotify_instances", ALONE},
-    {CALL(inotify_init1),     CALL_ALLOW, 0, 0, ANY, "bounded by user.max_inotify_instances", ALONE},
-    {CALL(inotify_rm_watch),  CALL_ALLOW, 0, 0, ANY, "undoes inotify_add_watch", ALONE},
     {CALL(lchown),            CALL_ALLOW, 0, 0, ANY, "only to itself: no capability", ALONE},
     {CALL(lgetxattr),         CALL_ALLOW, 0, 0, ANY, "shutil.copystat", ALONE},
     {CALL(link),              CALL_ALLOW, 0, 0, ANY, "within /tmp: other mounts are EXDEV", ALONE},
@@ -172,19 +168,25 @@ const struct syscall_row jail_syscalls[] = {
 
     /* fcntl can also aim signals at any process of the user (F_SETOWN, F_SETSIG): where those
      * could leave the cell, a list without them. */
-    {CALL(fcntl),             CALL_ALLOW,  0,     WHEN_SCOPED,   ANY, "close-on-exec, locks", ALONE},
+    {CALL(fcntl),             CALL_ALLOW,  0,     WHEN_SCOPED,   LT(1, F_SETLEASE), "flags, locks, owners", ALONE},
     {CALL(fcntl),             CALL_ALLOW,  0,     WHEN_UNSCOPED, LT(1, F_SETOWN), "flags and POSIX locks", ALONE},
     {CALL(fcntl),             CALL_ALLOW,  0,     WHEN_UNSCOPED, EQ(1, F_OFD_GETLK), "locks", ALONE},
     {CALL(fcntl),             CALL_ALLOW,  0,     WHEN_UNSCOPED, EQ(1, F_OFD_SETLK), "locks", ALONE},
     {CALL(fcntl),             CALL_ALLOW,  0,     WHEN_UNSCOPED, EQ(1, F_OFD_SETLKW), "locks", ALONE},
-    {CALL(fcntl),             CALL_ALLOW,  0,     WHEN_UNSCOPED, EQ(1, F_DUPFD_CLOEXEC), "os.dup", ALONE},
-    {CALL(fcntl),             CALL_ALLOW,  0,     WHEN_UNSCOPED, EQ(1, F_SETPIPE_SZ), "fcntl.F_SETPIPE_SZ", ALONE},
-    {CALL(fcntl),             CALL_ALLOW,  0,     WHEN_UNSCOPED, EQ(1, F_GETPIPE_SZ), "fcntl.F_GETPIPE_SZ", ALONE},
-    {CALL(fcntl),             CALL_ALLOW,  0,     WHEN_UNSCOPED, EQ(1, F_ADD_SEALS), "memory files", ALONE},
-    {CALL(fcntl),             CALL_ALLOW,  0,     WHEN_UNSCOPED, EQ(1, F_GET_SEALS), "memory files", ALONE},
+    {CALL(fcntl),             CALL_ALLOW,  0,     0, EQ(1, F_DUPFD_CLOEXEC), "os.dup", ALONE},
+    {CALL(fcntl),             CALL_ALLOW,  0,     0, EQ(1, F_SETPIPE_SZ), "fcntl.F_SETPIPE_SZ", ALONE},
+    {CALL(fcntl),             CALL_ALLOW,  0,     0, EQ(1, F_GETPIPE_SZ), "fcntl.F_GETPIPE_SZ", ALONE},
+    {CALL(fcntl),             CALL_ALLOW,  0,     0, EQ(1, F_ADD_SEALS), "memory files", ALONE},
+    {CALL(fcntl),             CALL_ALLOW,  0,     0, EQ(1, F_GET_SEALS), "memory files", ALONE},
     {CALL(fcntl),             CALL_REFUSE, EPERM, WHEN_UNSCOPED, BITS(1, LOW32, F_SETOWN), "could signal processes outside", ALONE},
     {CALL(fcntl),             CALL_REFUSE, EPERM, WHEN_UNSCOPED, BITS(1, LOW32, F_SETOWN_EX), "could signal processes outside", ALONE},
     {CALL(fcntl),             CALL_REFUSE, EPERM, WHEN_UNSCOPED, BITS(1, LOW32, F_SETSIG), "could signal processes outside", ALONE},
+
+    /* The files of the read-only tree are the host's and every other cell's. Who watches them is
+     * told what all of those read; who has a lease on one holds up its writers. inotify is absent
+     * for that reason: libraries that miss it look by themselves. */
+    {CALL(fcntl),             CALL_QUIET,  EPERM,  0, BITS(1, LOW32, F_NOTIFY), "tells what others read", ALONE},
+    {CALL(fcntl),             CALL_QUIET,  EPERM,  0, BITS(1, LOW32, F_SETLEASE), "holds others up", ALONE},
 
     /* A fifo is a file; a device is a way to the host's drivers. */
     {CALL(mknod),             CALL_ALLOW,  0,     0, BITS(1, S_IFMT, S_IFIFO),  "os.mkfifo", ALONE},

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -225,6 +226,25 @@ run_terminal(const struct verb *verb, pid_t target)
     return result(open("/dev/tty", O_RDWR | O_CLOEXEC));
 }
 
+/* The tree is the host's and every cell's: who watches it is told what all of them read. */
+static long
+run_inotify(const struct verb *verb, pid_t target)
+{
+    (void)target;
+    int fd = inotify_init1(IN_CLOEXEC);
+    return fd < 0 ? -errno
+                  : result(inotify_add_watch(fd, (const char *)verb->args[0], IN_OPEN));
+}
+
+/* A file or folder, a command, and its argument. */
+static long
+run_fcntl(const struct verb *verb, pid_t target)
+{
+    (void)target;
+    int fd = open((const char *)verb->args[0], (int)verb->args[3] | O_CLOEXEC, 0600);
+    return fd < 0 ? -errno : result(fcntl(fd, (int)verb->args[1], (int)verb->args[2]));
+}
+
 static const struct open_how how = {.flags = O_RDONLY | O_CLOEXEC};
 
 #define UP "../../../../../../../.."
@@ -271,6 +291,12 @@ const struct verb verbs_files[] = {
 
     {"self_exe_write", "the interpreter, by /proc/self/exe",
      OPEN("/proc/self/exe", O_WRONLY)},
+    {"watch_inotify", "what others read of the C library's folder", .run = run_inotify,
+     .args = {(long)"/usr/lib"}},
+    {"watch_dnotify", "what others read of the C library's folder", .run = run_fcntl,
+     .args = {(long)"/usr/lib", F_NOTIFY, DN_ACCESS, FOLDER}},
+    {"lease", "holding up whoever opens a file", .run = run_fcntl,
+     .args = {(long)"/tmp", F_SETLEASE, F_WRLCK, O_TMPFILE | O_RDWR}},
     {"init_mem", "the memory of its init", OPEN("/proc/1/mem", O_RDWR)},
     {"init_environ", "the environment of its init", OPEN("/proc/1/environ", O_RDONLY)},
     {"init_root", "the root of its init", OPEN("/proc/1/root/", FOLDER)},
