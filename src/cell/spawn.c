@@ -226,6 +226,8 @@ cell_spawn(struct cell *cell, struct err *err)
     if (r == 0)
         r = jail_plan_build(request->policy, request->image, request->guest_file,
                             cell->cgroup.version != 0, cell->own_plan, err);
+    if (r == 0)
+        r = jail_plan_folders(cell->own_plan, &request->job->folders, err);
     cell->own_plan->seal.landlock_fd = cell->own_plan->init_seal.landlock_fd =
         GUEST_LANDLOCK_FD;
     if (r == 0)

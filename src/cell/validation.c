@@ -54,7 +54,8 @@ fill(const struct cell *cell, struct guest_check *check)
     check->waits = cell->request.validate_only ? 1 : 0;
     check->memory_bytes = policy->memory_bytes;
     check->imports_n = (uint32_t)n;
-    check->reads_n = (uint32_t)policy->read_paths.n;
+    bool has_data = cell->request.job->folders.n > 0;
+    check->reads_n = (uint32_t)policy->read_paths.n + (has_data ? 1 : 0);
     for (size_t i = 0; i < CHECK_RULES; i++)
         if (cell->check.severity[i] >= CHECK_OFF)
             check->rules_off |= 1U << i;
@@ -63,6 +64,8 @@ fill(const struct cell *cell, struct guest_check *check)
         fits = add_word(check, names[i]);
     for (size_t i = 0; i < policy->read_paths.n && fits; i++)
         fits = add_word(check, policy->read_paths.items[i]);
+    if (has_data && fits)
+        fits = add_word(check, job_data_place);
     return fits;
 }
 

@@ -28,6 +28,8 @@ own_option(const struct run_options *options)
         return "--policy with a file";
     if (options->ledger)
         return "--ledger";
+    if (options->data_n > 0 && !options->socket)
+        return "--data"; /* whoever starts a run of his own may show it what he likes */
     for (size_t i = 0; i < options->limits_n; i++)
         if (options->limits[i].field->authority != BY_JOB_NARROWING)
             return options->limits[i].field->option;
@@ -54,6 +56,8 @@ run_call(const struct run_call *call, struct outcome *ret, struct err *err)
     struct call_request request = {.socket = options->socket,
                                    .policy = options->policy,
                                    .job = call->job,
+                                   .data = call->data->folders,
+                                   .data_n = call->data->n,
                                    .python = options->python,
                                    .collect_dir = call->collect_dir,
                                    .patience_ms = call->policy->wall_ms,

@@ -3,6 +3,7 @@
 
 #include "base/attr.h"
 #include "base/err.h"
+#include "door/run_input.h"
 #include "door/run_options.h"
 #include "engine/call.h"
 #include "job/job.h"
@@ -19,6 +20,7 @@ struct run_call {
     const struct run_options *options;
     const struct policy *policy; /* as it is known here: for its time limit */
     const struct job *job;
+    const struct run_data *data;
     int collect_dir;
     void (*on_output)(void *context, int stream, struct span bytes);
     void (*on_message)(void *context, const json_t *message);

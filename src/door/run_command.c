@@ -31,6 +31,7 @@ struct run {
     struct outcome outcome;
     struct run_output output;
     struct run_stream stream;
+    struct run_data data;
     int collect_dir;
     bool may_call;        /* a supervisor can be asked for this */
     struct err no_policy; /* why the policy is not known here; code 0: it is */
@@ -41,6 +42,7 @@ run_done(struct run *run)
 {
     policy_done(&run->policy);
     job_done(&run->job);
+    run_data_done(&run->data);
     outcome_done(&run->outcome);
     run_output_done(&run->output);
     fd_close(&run->collect_dir);
@@ -124,6 +126,8 @@ prepare(struct run *run, struct err *err)
     if (r == 0)
         r = resolve_some_policy(run, err);
     if (r == 0)
+        r = run_input_read_data(&run->options, &run->data, err);
+    if (r == 0)
         r = open_out_dir(run->options.out_dir, &run->collect_dir, err);
     if (r == 0)
         r = run_input_read_code(&run->options, &run->policy, &run->job, err);
@@ -161,6 +165,7 @@ execute(struct run *run, struct err *err)
         .options = &run->options,
         .policy = &run->policy,
         .job = &run->job,
+        .data = &run->data,
         .collect_dir = run->collect_dir,
         .on_output = lines               ? run_stream_output
                      : run->options.json ? NULL
@@ -176,6 +181,9 @@ execute(struct run *run, struct err *err)
             *err = run->no_policy;
             return CALL_REFUSED;
         }
+        if (data_folders_take(run->data.folders, run->data.n, &run->policy, true,
+                              &run->job, err) < 0)
+            return CALL_REFUSED;
         execute_here(run);
         return CALL_ENDED;
     }

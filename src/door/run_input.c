@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -118,4 +119,32 @@ run_input_read_rest(const struct run_options *options, const struct policy *poli
     job->show_last = options->show_last;
     job->svg = options->svg;
     return r;
+}
+
+int
+run_input_read_data(const struct run_options *options, struct run_data *ret,
+                    struct err *err)
+{
+    for (size_t i = 0; i < options->data_n; i++) {
+        const char *spec = options->data[i];
+        const char *equals = strrchr(spec, '=');
+        size_t n = equals ? (size_t)(equals - spec) : strlen(spec);
+        if (n == 0 || (equals && equals[1] == '\0'))
+            return err_set(err, -EINVAL, "--data: '%.80s' is not DIR or DIR=NAME", spec);
+        ret->paths[ret->n] = strndup(spec, n);
+        if (!ret->paths[ret->n])
+            return err_set(err, -ENOMEM, "no memory for --data");
+        ret->folders[ret->n] =
+            (struct data_folder){ret->paths[ret->n], equals ? equals + 1 : NULL};
+        ret->n++;
+    }
+    return 0;
+}
+
+void
+run_data_done(struct run_data *data)
+{
+    for (size_t i = 0; i < data->n; i++)
+        free(data->paths[i]);
+    data->n = 0;
 }

@@ -4,8 +4,19 @@
 #include "base/attr.h"
 #include "base/err.h"
 #include "door/run_options.h"
+#include "engine/data_folders.h"
 #include "job/job.h"
 #include "policy/policy.h"
+
+/* The folders of --data, split into DIR and NAME. */
+struct run_data {
+    struct data_folder folders[JOB_FOLDERS_MAX];
+    size_t n;
+    char *paths[JOB_FOLDERS_MAX]; /* owned; the names are the options' */
+};
+int run_input_read_data(const struct run_options *options, struct run_data *ret,
+                        struct err *err) MUST_USE;
+void run_data_done(struct run_data *data);
 
 /* -EFBIG: the code is longer than the policy takes, which is a verdict on the code and no
  * mistake on the command line. */

@@ -63,6 +63,15 @@ take_file(struct run_options *o, const char *value, struct err *err)
 }
 
 static int
+take_data(struct run_options *o, const char *value, struct err *err)
+{
+    if (o->data_n >= JOB_FOLDERS_MAX)
+        return err_set(err, -E2BIG, "--data: more than %d folders", JOB_FOLDERS_MAX);
+    o->data[o->data_n++] = value;
+    return 0;
+}
+
+static int
 take_out(struct run_options *o, const char *value, struct err *err)
 {
     (void)err;
@@ -159,6 +168,9 @@ const struct run_option run_option_table[] = {
      "What the code may do: a built-in profile or a YAML file (default: standard).", take_policy},
     {"--file", NULL, "PATH[=NAME]",
      "Put a copy of PATH into the cell, as NAME beneath /tmp. May be given often.", take_file},
+    {"--data", NULL, "DIR[=NAME]",
+     "Show the folder DIR to the code, read-only, as /data/NAME; one alone without NAME as /data. "
+     "May be given often.", take_data},
     {"--stdin", NULL, "FILE|-",
      "What the code reads from its stdin; '-' passes ours on. Without it the code finds an empty "
      "stdin.", take_stdin},

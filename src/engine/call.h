@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/span.h"
+#include "engine/data_folders.h"
 #include "job/job.h"
 #include "job/outcome.h"
 
@@ -29,6 +30,8 @@ struct call_request {
     struct call_limit limits[CALL_LIMITS_MAX];
     size_t limits_n;
     const struct job *job;
+    const struct data_folder *data; /* paths are made absolute */
+    size_t data_n;
     const char *python;   /* NULL: the supervisor's; a path is made absolute */
     int collect_dir;      /* of a job that collects */
     uint64_t patience_ms; /* how long a busy supervisor is asked again */

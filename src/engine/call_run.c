@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -75,6 +76,30 @@ put_files(struct buf *out, const struct job *job)
 }
 
 static int
+put_folder(struct buf *out, const struct data_folder *folder)
+{
+    AUTO_FREE char *path = realpath(folder->path, NULL);
+    int r = buf_printf(out, "{\"path\":");
+    if (r == 0) /* one that is not there is refused there, in words */
+        r = protocol_put_text(out, span_of(path ? path : folder->path));
+    if (r == 0 && folder->name)
+        r = put_member(out, "name", folder->name);
+    return r < 0 ? r : buf_append(out, "}", 1);
+}
+
+static int
+put_data(struct buf *out, const struct call_request *request)
+{
+    int r = buf_printf(out, ",\"data\":[");
+    for (size_t i = 0; r == 0 && i < request->data_n; i++) {
+        r = i > 0 ? buf_append(out, ",", 1) : 0;
+        if (r == 0)
+            r = put_folder(out, &request->data[i]);
+    }
+    return r < 0 ? r : buf_append(out, "]", 1);
+}
+
+static int
 put_job(struct buf *out, const struct job *job)
 {
     int r = buf_append(out, ",", 1);
@@ -104,6 +129,8 @@ put_run(struct buf *out, const struct call_request *request, const char *python)
         r = put_limits(out, request);
     if (r == 0)
         r = put_job(out, job);
+    if (r == 0 && request->data_n > 0)
+        r = put_data(out, request);
     if (r == 0 && python)
         r = put_member(out, "python", python);
     if (r == 0 && job->collect)

@@ -41,6 +41,7 @@ struct member {
 struct environment {
     struct environment_options options;
     struct policy policy;
+    struct job_folders folders;
     struct generation *current; /* ready, or NULL */
     struct generation *coming;  /* starting, or NULL */
     struct generation *retired; /* their last cells are still there */
@@ -161,6 +162,7 @@ start_generation(struct environment *environment, struct err *err)
     const struct zygote_options zygote = {.base = options->base,
                                           .policy = &environment->policy,
                                           .image = options->image,
+                                          .folders = &environment->folders,
                                           .guest_file = options->guest_file,
                                           .modules = options->modules,
                                           .modules_n = options->modules_n,
@@ -363,6 +365,7 @@ environment_new(const struct environment_options *options, struct environment **
     if (!environment)
         return err_set(err, -ENOMEM, "no memory for an environment");
     environment->options = *options;
+    environment->folders = *options->folders;
     environment->target = options->idle_min;
     environment->later = event_new(options->base, -1, 0, on_later, environment);
     environment->revive = event_new(options->base, -1, 0, on_revive, environment);
@@ -436,7 +439,7 @@ same_list(const struct policy_list *a, const struct policy_list *b)
 
 bool
 environment_fits(const struct environment *environment, const struct policy *policy,
-                 const char *python)
+                 const struct job_folders *folders, const char *python)
 {
     const struct policy *own = &environment->policy;
     const char *ours = environment->options.python;
@@ -448,7 +451,14 @@ environment_fits(const struct environment *environment, const struct policy *pol
            policy->cpus == own->cpus && policy->memory_bytes <= own->memory_bytes &&
            policy->pids <= own->pids && policy->file_bytes <= own->file_bytes &&
            policy->open_files <= own->open_files &&
-           same_list(&policy->read_paths, &own->read_paths);
+           same_list(&policy->read_paths, &own->read_paths) &&
+           job_folders_alike(folders, &environment->folders);
+}
+
+bool
+environment_has_folders(const struct environment *environment)
+{
+    return environment->folders.n > 0;
 }
 
 const struct image *

@@ -21,6 +21,7 @@ struct environment_options {
     struct event_base *base;     /* all borrowed for the environment's life */
     const struct policy *policy; /* copied */
     const struct image *image;
+    const struct job_folders *folders; /* copied */
     const char *guest_file;
     const char *python;          /* as jobs name it; NULL: the default */
     const struct cgroup *cgroup; /* found; version 0: none */
@@ -43,7 +44,8 @@ void environment_free(struct environment *environment); /* and all its cells, at
 /* Whether a job under this policy may run in one of its cells: what the kernel holds from the
  * start is the same, and what is set at hand-over is no wider. */
 bool environment_fits(const struct environment *environment, const struct policy *policy,
-                      const char *python);
+                      const struct job_folders *folders, const char *python);
+bool environment_has_folders(const struct environment *environment);
 const struct image *environment_image(const struct environment *environment);
 
 /* An idle cell, or NULL; the caller gives it a job and frees it with environment_give_back. */

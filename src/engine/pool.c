@@ -18,7 +18,12 @@
 #include "jail/cgroup.h"
 #include "jail/image.h"
 
-enum { ENVIRONMENTS_MAX = 8, IDLE_MIN = 2, IDLE_MAX = 16 };
+enum {
+    ENVIRONMENTS_MAX = 8,
+    ENVIRONMENTS_WITH_FOLDERS_MAX = 2,
+    IDLE_MIN = 2,
+    IDLE_MAX = 16
+};
 
 /* What most programs import first; the dearest is what matters: numpy, pandas and matplotlib
  * take half a second together. */
@@ -177,20 +182,32 @@ on_lost(void *context)
 }
 
 static struct environment *
-find_environment(struct pool *pool, const struct policy *policy, const char *python)
+find_environment(struct pool *pool, const struct policy *policy,
+                 const struct job_folders *folders, const char *python)
 {
     for (size_t i = 0; i < pool->places_n; i++)
-        if (environment_fits(pool->places[i].environment, policy, python))
+        if (environment_fits(pool->places[i].environment, policy, folders, python))
             return pool->places[i].environment;
     return NULL;
 }
 
+/* Jobs name folders as they like; most of the places are for kinds of jobs that come again. */
+static bool
+has_room(const struct pool *pool, const struct job_folders *folders)
+{
+    size_t with_folders = 0;
+    for (size_t i = 0; i < pool->places_n; i++)
+        with_folders += environment_has_folders(pool->places[i].environment);
+    return pool->places_n < ENVIRONMENTS_MAX &&
+           (folders->n == 0 || with_folders < ENVIRONMENTS_WITH_FOLDERS_MAX);
+}
+
 static int
-add_environment(struct pool *pool, const struct policy *policy, const char *python,
-                struct err *err)
+add_environment(struct pool *pool, const struct policy *policy,
+                const struct job_folders *folders, const char *python, struct err *err)
 {
     struct pool_place *place = &pool->places[pool->places_n];
-    if (pool->places_n == ENVIRONMENTS_MAX)
+    if (!has_room(pool, folders))
         return err_set(err, -EAGAIN, "there are %d kinds of warm cells already",
                        ENVIRONMENTS_MAX);
     if (policy->isolation != ISOLATION_NAMESPACES)
@@ -203,6 +220,7 @@ add_environment(struct pool *pool, const struct policy *policy, const char *pyth
     const struct environment_options options = {.base = pool->options.base,
                                                 .policy = policy,
                                                 .image = image,
+                                                .folders = folders,
                                                 .guest_file = pool->guest,
                                                 .python = python,
                                                 .cgroup = &pool->cgroup,
@@ -233,9 +251,10 @@ start_cell(struct pool_run *run, struct err *err)
     const struct pool_request *request = &run->request;
     const char *python = request->python ? request->python : pool->options.python;
     struct err ignored;
-    run->environment = find_environment(pool, request->policy, python);
+    const struct job_folders *folders = &request->job->folders;
+    run->environment = find_environment(pool, request->policy, folders, python);
     if (!run->environment) {
-        (void)!add_environment(pool, request->policy, python, &ignored);
+        (void)!add_environment(pool, request->policy, folders, python, &ignored);
         return start_cold(run, err);
     }
     if (start_warm(run, "pool", err))
@@ -351,10 +370,11 @@ pool_cancel(struct pool_run *run)
 int
 pool_warm(struct pool *pool, const struct policy *policy, struct err *err)
 {
+    static const struct job_folders none;
     const char *python = pool->options.python;
-    return find_environment(pool, policy, python)
+    return find_environment(pool, policy, &none, python)
                ? 0
-               : add_environment(pool, policy, python, err);
+               : add_environment(pool, policy, &none, python, err);
 }
 
 /* Warm cells have no keeper of their own: one for the pool removes their groups if we are

@@ -74,12 +74,20 @@ struct protocol_limit {
     char text[PROTOCOL_LIMIT_TEXT_BYTES];
 };
 
+struct protocol_data {
+    char path[PROTOCOL_PATH_BYTES];
+    char name[JOB_FOLDER_NAME_BYTES]; /* "": none given */
+};
+
 struct protocol_run {
     char policy[POLICY_NAME_BYTES];
     char python[PROTOCOL_PATH_BYTES]; /* absolute; "": the supervisor's own */
     struct job job;
     struct protocol_limit limits[PROTOCOL_LIMITS_MAX];
     size_t limits_n;
+    struct protocol_data
+        data[JOB_FOLDERS_MAX]; /* folders of the host; see data_folders.h */
+    size_t data_n;
     bool stream;
 };
 

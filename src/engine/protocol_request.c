@@ -171,6 +171,41 @@ take_name(struct protocol_request *request, const json_t *root, const json_t *va
 }
 
 static int
+take_folder(struct protocol_run *run, const json_t *value, struct err *err)
+{
+    const json_t *name = json_object_get(value, "name");
+    if (run->data_n == JOB_FOLDERS_MAX)
+        return err_set(err, -EINVAL, "more than %d data folders", JOB_FOLDERS_MAX);
+    if (!json_is_object(value) || !json_object_get(value, "path") ||
+        json_object_size(value) > 1U + (name != NULL))
+        return err_set(err, -EINVAL, "'data' has something other than {path, name}");
+    struct protocol_data *data = &run->data[run->data_n];
+    int r = take_string(json_object_get(value, "path"), "path", data->path,
+                        sizeof(data->path), err);
+    if (r == 0 && data->path[0] != '/')
+        return err_set(err, -EINVAL, "'path' of a data folder is not absolute");
+    if (r == 0 && name)
+        r = take_string(name, "name", data->name, sizeof(data->name), err);
+    if (r == 0 && name && data->name[0] == '\0')
+        return err_set(err, -EINVAL, "'name' of a data folder is empty");
+    run->data_n += r == 0;
+    return r;
+}
+
+static int
+take_data(struct protocol_request *request, const json_t *root, const json_t *value,
+          struct err *err)
+{
+    (void)root;
+    if (!json_is_array(value))
+        return err_set(err, -EINVAL, "'data' is not an array");
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < json_array_size(value); i++)
+        r = take_folder(request->run, json_array_get(value, i), err);
+    return r;
+}
+
+static int
 take_args(struct protocol_request *request, const json_t *root, const json_t *value,
           struct err *err)
 {
@@ -282,23 +317,15 @@ static const struct field plain_fields[] = {{"type", take_type}, {NULL, NULL}};
 static const struct field cancel_fields[] = {
     {"type", take_type}, {"id", take_id}, {NULL, NULL}};
 static const struct field run_fields[] = {
-    {"type", take_type},
-    {"id", take_id},
-    {"policy", take_policy},
-    {"limits", take_limits},
-    {"code", take_code},
-    {"code_base64", take_code},
-    {"name", take_name},
-    {"args", take_args},
-    {"stdin", take_stdin},
-    {"files", take_files},
-    {"python", take_python},
-    {"stdin_base64", take_stdin},
-    {"collect", take_collect},
-    {"stream", take_stream},
-    {"show_last", take_show_last},
-    {"svg", take_svg},
-    {NULL, NULL},
+    {"type", take_type},     {"id", take_id},
+    {"policy", take_policy}, {"limits", take_limits},
+    {"code", take_code},     {"code_base64", take_code},
+    {"name", take_name},     {"args", take_args},
+    {"stdin", take_stdin},   {"files", take_files},
+    {"python", take_python}, {"stdin_base64", take_stdin},
+    {"data", take_data},     {"collect", take_collect},
+    {"stream", take_stream}, {"show_last", take_show_last},
+    {"svg", take_svg},       {NULL, NULL},
 };
 
 static const struct kind {

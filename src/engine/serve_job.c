@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/units.h"
+#include "engine/data_folders.h"
 #include "engine/engine_parts.h"
 #include "engine/serve_parts.h"
 
@@ -299,6 +300,19 @@ job_new(struct serve_client *client, struct protocol_request *request)
     return job;
 }
 
+/* A client is not the operator: what the policy lists, and nothing else. */
+static int
+take_data(struct serve_job *job, struct err *err)
+{
+    struct protocol_run *asked = job->asked;
+    struct data_folder folders[JOB_FOLDERS_MAX];
+    for (size_t i = 0; i < asked->data_n; i++)
+        folders[i] = (struct data_folder){
+            asked->data[i].path, asked->data[i].name[0] ? asked->data[i].name : NULL};
+    return data_folders_take(folders, asked->data_n, &job->policy, false, &asked->job,
+                             err);
+}
+
 /* Whatever is wrong with it, before it waits for anything. */
 static int
 examine(struct serve_job *job, struct err *err)
@@ -308,6 +322,8 @@ examine(struct serve_job *job, struct err *err)
         r = take_policy(job, err);
     if (r == 0)
         r = check_python(job, err);
+    if (r == 0)
+        r = take_data(job, err);
     return r;
 }
 

@@ -22,6 +22,7 @@
 #include "base/attr.h"
 #include "base/err.h"
 #include "jail/image.h"
+#include "job/job_folder.h"
 #include "policy/policy.h"
 
 enum {
@@ -72,6 +73,7 @@ struct jail_plan {
     uid_t uid_inside;                  /* and gid: JAIL_UID, or 0 in a factory */
     const struct policy *policy;       /* borrowed */
     const struct image *image;         /* borrowed */
+    const struct job_folders *folders; /* borrowed; NULL: none */
     char guest_file[JAIL_PATH_BYTES];  /* on the host: the guest extension */
     char scratch_dir[JAIL_PATH_BYTES]; /* landlock isolation: the private folder */
     bool as_root; /* a uid of its own, and supplementary groups are dropped */
@@ -87,6 +89,9 @@ struct jail_plan {
 int jail_plan_build(const struct policy *policy, const struct image *image,
                     const char *guest_file, bool pids_by_kernel, struct jail_plan *ret,
                     struct err *err) MUST_USE;
+/* Gives the plan folders of the host; refuses one that would hide what the cell needs. */
+int jail_plan_folders(struct jail_plan *plan, const struct job_folders *folders,
+                      struct err *err) MUST_USE;
 /* Compiles the interpreter's filter: 1.6 ms, which the supervisor spends while the new
  * interpreter starts. Without it plan->seal is refused by the guest (fail closed). */
 int jail_plan_filter(struct jail_plan *plan, struct err *err) MUST_USE;
@@ -113,7 +118,8 @@ struct jail_entered {
 
 enum {
     JAIL_DEVICES = 5,
-    JAIL_SOURCES_MAX = IMAGE_PATHS_MAX + POLICY_LIST_MAX + JAIL_DEVICES + 2
+    JAIL_SOURCES_MAX =
+        IMAGE_PATHS_MAX + POLICY_LIST_MAX + JOB_FOLDERS_MAX + JAIL_DEVICES + 2
 };
 
 struct enter_run {

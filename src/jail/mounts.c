@@ -25,15 +25,17 @@ enum { ROOT_BYTES = 1 << 20, ROOT_INODES = 2048 };
 static const char *const devices[JAIL_DEVICES] = {"/dev/null", "/dev/zero", "/dev/full",
                                                   "/dev/random", "/dev/urandom"};
 
+/* dir and path say what is cloned; from is its name for people. */
 static int
-add_source(struct enter_run *run, const char *from, const char *target,
-           uint64_t attributes, struct err *err)
+add_tree(struct enter_run *run, int dir, const char *path, const char *from,
+         const char *target, uint64_t attributes, struct err *err)
 {
+    const unsigned flags =
+        OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH;
     if (run->sources_n >= JAIL_SOURCES_MAX)
         return err_set(err, -E2BIG, "the image and the policy name more than %d paths",
                        JAIL_SOURCES_MAX);
-    AUTO_CLOSE int fd =
-        open_tree(AT_FDCWD, from, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+    AUTO_CLOSE int fd = open_tree(dir, path, flags);
     if (fd < 0)
         return err_sys(err, "take %s into the cell", from);
     struct mount_attr attr = {.attr_set = attributes};
@@ -41,6 +43,33 @@ add_source(struct enter_run *run, const char *from, const char *target,
         return err_sys(err, "make %s read-only for the cell", from);
     run->sources[run->sources_n++] = (struct jail_source){fd_take(&fd), target};
     return 0;
+}
+
+static int
+add_source(struct enter_run *run, const char *from, const char *target,
+           uint64_t attributes, struct err *err)
+{
+    return add_tree(run, AT_FDCWD, from, from, target, attributes, err);
+}
+
+/* It was judged by a path without links: whatever is there now and is another one is refused. */
+static int
+add_folder(struct enter_run *run, const struct job_folder *folder, struct err *err)
+{
+    const uint64_t attributes =
+        MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+    const struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+                                 .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+    struct stat is;
+    AUTO_CLOSE int fd = k_openat2(AT_FDCWD, folder->path, &how);
+    if (fd < 0 || fstat(fd, &is) < 0)
+        return err_sys(err, "open the data folder %s", folder->path);
+    if (is.st_dev != folder->device || is.st_ino != folder->inode)
+        return err_set(err, -ESTALE,
+                       "the data folder %s is another one since it was "
+                       "looked at",
+                       folder->path);
+    return add_tree(run, fd, "", folder->path, folder->target, attributes, err);
 }
 
 int
@@ -56,6 +85,8 @@ mounts_sources(struct enter_run *run, struct err *err)
         const char *path = plan->policy->read_paths.items[i];
         r = add_source(run, path, path, files, err);
     }
+    for (size_t i = 0; plan->folders && i < plan->folders->n && r == 0; i++)
+        r = add_folder(run, &plan->folders->list[i], err);
     if (r == 0)
         r = add_source(run, plan->guest_file, jail_guest_file(plan), files, err);
     if (r == 0 && plan->image->font_list[0] != '\0')

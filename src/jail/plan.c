@@ -119,6 +119,43 @@ jail_plan_build(const struct policy *policy, const struct image *image,
     return jail_filter_init(&plan->init_seal, err);
 }
 
+static bool
+is_beneath(const char *path, const char *folder)
+{
+    size_t n = strlen(folder);
+    return strncmp(path, folder, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+/* A mount hides what is beneath it; and beneath one of the host's no folder can be made for it. */
+static int
+check_place(const char *target, const char *path, struct err *err)
+{
+    if (!is_beneath(path, target) && !is_beneath(target, path))
+        return 0;
+    return err_set(err, -EINVAL,
+                   "a data folder at %s would be in the way of %.120s, which the cell "
+                   "needs: give it another name",
+                   target, path);
+}
+
+int
+jail_plan_folders(struct jail_plan *plan, const struct job_folders *folders,
+                  struct err *err)
+{
+    const struct policy *policy = plan->policy;
+    int r = 0;
+    for (size_t i = 0; i < folders->n && r == 0; i++) {
+        const char *target = folders->list[i].target;
+        for (size_t j = 0; j < plan->image->paths_n && r == 0; j++)
+            r = check_place(target, plan->image->paths[j], err);
+        for (size_t j = 0; j < policy->read_paths.n && r == 0; j++)
+            r = check_place(target, policy->read_paths.items[j], err);
+    }
+    if (r == 0)
+        plan->folders = folders;
+    return r;
+}
+
 int
 jail_plan_filter(struct jail_plan *plan, struct err *err)
 {

@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/span.h"
+#include "job/job_folder.h"
 
 enum {
     JOB_FILES_MAX = 1024,
@@ -39,7 +40,8 @@ struct job {
     size_t files_n;
     bool show_last; /* the value of the last expression is a result */
     bool svg;       /* figures are shown as SVG, too */
-    bool collect;   /* gather what the code leaves in /tmp into the outcome */
+    struct job_folders folders;
+    bool collect; /* gather what the code leaves in /tmp into the outcome */
 };
 
 void job_init(struct job *job); /* "main.py", nothing in it */
@@ -51,3 +53,7 @@ int job_add_file(struct job *job, const char *name, struct buf *data,
                  struct err *err) MUST_USE;
 /* Sets the script's name: a single plain path component. */
 int job_set_name(struct job *job, const char *name, struct err *err) MUST_USE;
+/* A data folder, found and allowed by the caller, stands at /data/NAME, or with NULL at /data
+ * itself; its target is written here. */
+int job_add_data(struct job *job, const struct job_folder *folder, const char *name,
+                 struct err *err) MUST_USE;

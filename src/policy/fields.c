@@ -116,6 +116,10 @@ const struct policy_field policy_fields[] = {
      .offset = offsetof(struct policy, read_paths),
      .help = "Files and folders of the host that the code may read, at the same place; "
              "the kernel enforces it (read-only mounts, Landlock)."},
+    {.name = "data_paths", .kind = FIELD_PATHS, .authority = BY_OPERATOR,
+     .offset = offsetof(struct policy, data_paths), .elsewhere = true,
+     .help = "Folders of the host that a run may ask to see in /data, with all that is "
+             "beneath them; the kernel enforces it (read-only mounts, Landlock)."},
     /* How it is held. */
     {.name = "isolation", .option = "--isolation", .kind = FIELD_CHOICE,
      .authority = BY_OPERATOR, .offset = offsetof(struct policy, isolation),

@@ -12,11 +12,12 @@
 static const struct {
     const char *path;
     const char *why;
+    bool hides_only; /* no harm but at the same place */
 } own[] = {
-    {"/dev", "is in the cell's own /dev"},
-    {"/proc", "is in the cell's own /proc"},
-    {"/sys", "is in /sys, which no cell has"},
-    {"/tmp", "is in the cell's own /tmp"},
+    {"/dev", "is in the cell's own /dev", false},
+    {"/proc", "is in the cell's own /proc", false},
+    {"/sys", "is in /sys, which no cell has", false},
+    {"/tmp", "is in the cell's own /tmp", true},
 };
 
 struct policy_list *
@@ -76,7 +77,8 @@ is_normal(struct span path)
 }
 
 static const char *
-path_fault(const struct policy_list *list, struct span path)
+path_fault(const struct policy_list *list, const struct policy_field *field,
+           struct span path)
 {
     if (path.n >= POLICY_PATH_BYTES)
         return "is too long";
@@ -87,7 +89,7 @@ path_fault(const struct policy_list *list, struct span path)
     if (!is_normal(path))
         return "is not an absolute path without '.', '..', '//' or a '/' at the end";
     for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
-        if (is_beneath(path, own[i].path))
+        if (is_beneath(path, own[i].path) && !(field->elsewhere && own[i].hides_only))
             return own[i].why;
     for (size_t i = 0; i < list->n; i++)
         if (span_is(path, list->items[i]))
@@ -101,7 +103,7 @@ list_add(struct policy_list *list, const struct policy_field *field, const char 
 {
     char shown[QUOTE_BYTES];
     bool paths = field->kind == FIELD_PATHS;
-    const char *fault = paths ? path_fault(list, item) : name_fault(list, item);
+    const char *fault = paths ? path_fault(list, field, item) : name_fault(list, item);
     if (fault)
         return err_set(err, -EINVAL, "%s: '%s' %s", who, quote(item, shown), fault);
     if (list->n == POLICY_LIST_MAX)

@@ -67,6 +67,7 @@ struct policy {
     uint64_t network;            /* enum policy_network */
     struct policy_list
         read_paths; /* absolute host paths, visible read-only at the same place */
+    struct policy_list data_paths; /* host folders that a job may ask to see in /data */
     /* How it is held: the operator's choice, never a job's. */
     uint64_t isolation; /* enum policy_isolation */
     uint64_t cgroup;    /* enum policy_cgroup */
@@ -99,7 +100,8 @@ struct policy_field {
     const char *const *choices; /* names by value, narrowest first; NULL-terminated */
     const char *unit;           /* "bytes", "milliseconds", "processes"… as printed */
     bool zero_is_widest; /* 0 means "no number of ours": every other value narrows it */
-    const char *help;    /* one sentence: what it limits and who enforces it */
+    bool elsewhere;   /* of paths: the cell sees them at other places than the host's */
+    const char *help; /* one sentence: what it limits and who enforces it */
 };
 
 extern const struct policy_field policy_fields[];

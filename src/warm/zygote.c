@@ -164,6 +164,8 @@ make_plans(struct zygote *zygote, struct err *err)
     int r = jail_plan_build(options->policy, options->image, options->guest_file,
                             options->pids_by_kernel, zygote->cell_plan, err);
     if (r == 0)
+        r = jail_plan_folders(zygote->cell_plan, options->folders, err);
+    if (r == 0)
         r = jail_plan_filter(zygote->cell_plan, err);
     if (r < 0)
         return r;

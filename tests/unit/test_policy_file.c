@@ -1,8 +1,10 @@
-/* Policy files: every kind of error at its line and column, and what is taken. */
+/* Policy files: every kind of error at its line and column, and what is taken; the schema and
+ * the manual, which tell of them. */
 #include "policy_texts.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -67,6 +69,10 @@ static const struct bad_file bad_files[] = {
      "1:14: read_paths: '/' would show the whole host: name what the code needs"},
     {"read_paths: [/proc/1]\n", "1:14: read_paths: '/proc/1' is in the cell's own /proc"},
     {"read_paths: [/tmp]\n", "1:14: read_paths: '/tmp' is in the cell's own /tmp"},
+    {"data_paths: [/dev/shm]\n",
+     "1:14: data_paths: '/dev/shm' is in the cell's own /dev"},
+    {"data_paths: [/]\n",
+     "1:14: data_paths: '/' would show the whole host: name what the code needs"},
     {"read_paths: [/srv, /srv]\n", "1:20: read_paths: '/srv' is there twice"},
     {"read_paths: [\"/srv\\0x\"]\n", "1:14: read_paths: '/srv?x' is not printable UTF-8"},
     /* YAML that a policy has no use for. */
@@ -170,6 +176,7 @@ test_good_files_are_taken(void **state)
         {"extends: strict\nmemory: 1T\n", "memory", "1T"}, /* a file may widen */
         {"read_paths: []\n", "read_paths", ""},
         {"read_paths: [/etcetera, /tmpfoo]\n", "read_paths", "/etcetera, /tmpfoo"},
+        {"data_paths: [/tmp/sets, /srv]\n", "data_paths", "/tmp/sets, /srv"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -245,6 +252,70 @@ test_what_is_not_there(void **state)
     assert_int_equal(policy_load("/", &policy, &err), -EISDIR);
 }
 
+static void
+test_schema_names_every_field(void **state)
+{
+    (void)state;
+    AUTO_BUF struct buf text = {.max = TEXT_MAX};
+    assert_int_equal(policy_schema(&text), 0);
+    json_error_t error;
+    json_t *schema = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, &error);
+    if (!schema)
+        fail_msg("line %d: %s", error.line, error.text);
+    assert_string_equal(json_string_value(json_object_get(schema, "$schema")),
+                        "https://json-schema.org/draft/2020-12/schema");
+    assert_true(json_is_false(json_object_get(schema, "additionalProperties")));
+    json_t *properties = json_object_get(schema, "properties");
+    assert_int_equal(json_object_size(properties),
+                     policy_fields_n + 2); /* name, extends */
+    for (size_t i = 0; i < policy_fields_n; i++) {
+        const struct policy_field *field = &policy_fields[i];
+        json_t *property = json_object_get(properties, field->name);
+        json_t *names = json_object_get(property, "enum");
+        assert_contains(json_string_value(json_object_get(property, "description")),
+                        field->help);
+        assert_non_null(json_object_get(property, "default"));
+        /* "true" and "false" are in it as truth values too. */
+        size_t twice = strcmp(field->name, "keep_code") == 0 ? 2 : 0;
+        assert_int_equal(json_array_size(names),
+                         field->kind == FIELD_CHOICE ? field->max + 1 + twice : 0);
+    }
+    json_decref(schema);
+}
+
+/* Where the sources are: told by the build, else by how the compiler named this file. */
+static void
+source_path(const char *name, char path[PATH_MAX_BYTES])
+{
+    const char *root = getenv("MESON_SOURCE_ROOT");
+    static const char here[] = "tests/unit/test_policy_file.c";
+    if (root)
+        snprintf(path, PATH_MAX_BYTES, "%s/%s", root, name);
+    else
+        snprintf(path, PATH_MAX_BYTES, "%.*s%s",
+                 (int)(strlen(__FILE__) + 1 - sizeof(here)), __FILE__, name);
+}
+
+static void
+test_manual_holds_the_table(void **state)
+{
+    static const char begin[] = "<!-- fields -->\n", end[] = "<!-- /fields -->";
+    (void)state;
+    char path[PATH_MAX_BYTES];
+    source_path("docs/POLICY.md", path);
+    AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        fail_msg("%s cannot be opened", path);
+    AUTO_BUF struct buf manual = {.max = TEXT_MAX};
+    AUTO_BUF struct buf tables = {.max = TEXT_MAX};
+    assert_int_equal(fd_read_all(fd, &manual), 0);
+    assert_int_equal(policy_markdown(&tables), 0);
+    char *from = strstr(manual.p, begin), *to = strstr(manual.p, end);
+    assert_true(from && to && from < to);
+    *to = '\0';
+    assert_string_equal(from + sizeof(begin) - 1, tables.p); /* adyton policy markdown */
+}
+
 int
 main(void)
 {
@@ -254,6 +325,8 @@ main(void)
         cmocka_unit_test(test_good_files_are_taken),
         cmocka_unit_test(test_names_come_from_the_file),
         cmocka_unit_test(test_what_is_not_there),
+        cmocka_unit_test(test_schema_names_every_field),
+        cmocka_unit_test(test_manual_holds_the_table),
     };
     return cmocka_run_group_tests_name("policy_file", tests, NULL, NULL);
 }
