@@ -6,6 +6,20 @@
  */
 #pragma once
 
+/* The line that setuptools (67) writes into a *-nspkg.pth file for a namespace package NAME. */
+static const char interpreter_nspkg[] =
+    "ADYTON_NSPKG="
+    "import sys, types, os;has_mfs = sys.version_info > (3, 5);p = "
+    "os.path.join(sys._getframe(1).f_locals['sitedir'], *('NAME',));"
+    "importlib = has_mfs and __import__('importlib.util');has_mfs and "
+    "__import__('importlib.machinery');m = has_mfs and "
+    "sys.modules.setdefault('NAME', "
+    "importlib.util.module_from_spec(importlib.machinery.PathFinder.fin"
+    "d_spec('NAME', [os.path.dirname(p)])));m = m or "
+    "sys.modules.setdefault('NAME', types.ModuleType('NAME'));mp = (m "
+    "or []) and m.__dict__.setdefault('__path__',[]);(p not in mp) and "
+    "mp.append(p)";
+
 static const char interpreter_program[] =
     "import sys\n"
     "sys.path[:] = [p for p in sys.path if p.startswith('/')]\n"
@@ -66,6 +80,32 @@ static const char interpreter_program[] =
     "        found += [os.path.join(folder, n) for n in names\n"
     "                  if n.endswith('.pth') or n.startswith('__editable__')]\n"
     "    return found\n"
+    /* What setuptools writes for a namespace package runs at every start, and imports
+     * importlib.util, with all that this imports, for two functions that are there
+     * already: a third of the start. Cells get the same line without. */
+    "heavy = os.environ['ADYTON_NSPKG']\n"
+    "swaps = ((' types,', ''), ('importlib.util.', 'importlib.'),\n"
+    "         ('importlib.machinery.', 'outer.'),\n"
+    "         (\"has_mfs and __import__('importlib.util')\",\n"
+    "          \"sys.modules['_frozen_importlib']\"),\n"
+    "         (\"has_mfs and __import__('importlib.machinery')\",\n"
+    "          \"outer = sys.modules['_frozen_importlib_external']\"))\n"
+    "def lighter(line):\n"
+    "    name = re.search(r\"\\*\\('(\\w+)',\\)\\)\", line)\n"
+    "    if not name or line != heavy.replace('NAME', name.group(1)):\n"
+    "        return ''\n"
+    "    for swap in swaps:\n"
+    "        line = line.replace(*swap)\n"
+    "    return line\n"
+    "def light_files(paths):\n"
+    "    found = []\n"
+    "    for path in paths:\n"
+    "        if path.endswith('-nspkg.pth'):\n"
+    "            with open(path) as f:\n"
+    "                lines = [lighter(line) for line in f.read().splitlines()]\n"
+    "            if lines and all(lines):\n"
+    "                found.append([path, '\\n'.join(lines) + '\\n'])\n"
+    "    return found\n"
     "real = os.path.realpath(sys.executable or '')\n"
     "folders = search()\n"
     "answer.update(executable=sys.executable or '', real_executable=real,\n"
@@ -75,5 +115,6 @@ static const char interpreter_program[] =
     "              stdlib=sysconfig.get_path('stdlib'),\n"
     "              platstdlib=sysconfig.get_path('platstdlib'),\n"
     "              search=folders, markers=markers(folders), loader=loader(real),\n"
+    "              files=light_files(markers(folders)),\n"
     "              mapped=mapped(), library_folders=cached())\n"
     "finish()\n";

@@ -17,7 +17,7 @@
 enum { CACHE_BYTES_MAX = 512 * 1024, CACHE_NAME_BYTES = 48, CACHE_STAMP_FIELDS = 6 };
 
 /* Raised whenever the answer, the image or what is looked for changes. */
-static const char schema[] = "adyton.interpreter/2";
+static const char schema[] = "adyton.interpreter/3";
 /* Clocks of file systems tick slower than the wall clock. */
 static const int64_t clock_slack_ns = 20 * 1000 * 1000;
 
@@ -163,6 +163,7 @@ take_image(const json_t *kept, struct image *image)
     for (size_t i = 0; whole && i < image->paths_n; i++)
         whole = take_text(json_array_get(paths, i), image->paths[i], IMAGE_PATH_BYTES) &&
                 image->paths[i][0] == '/';
+    interpreter_take_files(json_object_get(kept, "files"), image);
     image->links_n = json_array_size(links);
     for (size_t i = 0; whole && i < image->links_n; i++) {
         const json_t *pair = json_array_get(links, i);
@@ -252,11 +253,12 @@ image_json(const char *asked, bool programs, const struct image *image)
     for (size_t i = 0; i < image->links_n; i++)
         json_array_append_new(
             links, json_pack("[s,s]", image->links[i].path, image->links[i].target));
-    return json_pack("{s:s,s:s,s:b,s:s,s:s,s:i,s:s,s:s,s:o,s:o}", "schema", schema,
+    return json_pack("{s:s,s:s,s:b,s:s,s:s,s:i,s:s,s:s,s:o,s:o,s:o}", "schema", schema,
                      "asked", asked, "programs", (int)programs, "executable",
                      image->executable, "version", image->version, "hex_version",
                      image->hex_version, "venv", image->venv, "font_list",
-                     image->font_list, "paths", paths, "links", links);
+                     image->font_list, "paths", paths, "links", links, "files",
+                     interpreter_files_json(image));
 }
 
 /* Whole or not at all: written beside, then renamed over. */

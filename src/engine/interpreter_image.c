@@ -288,6 +288,7 @@ add_search(struct builder *b, const json_t *answer)
         const char *path = json_string_value(json_array_get(markers, i));
         stamps_add(b->stamps, STAMP_SAME, path ? path : "");
     }
+    interpreter_take_files(json_object_get(answer, "files"), b->image);
     return 0;
 }
 
@@ -413,7 +414,7 @@ take_version(const json_t *answer, struct image *image, struct err *err)
     return 0;
 }
 
-const struct question interpreter_what_it_is = {interpreter_program, NULL};
+const struct question interpreter_what_it_is = {interpreter_program, interpreter_nspkg};
 
 int
 interpreter_build(const json_t *answer, bool programs, struct image *ret,

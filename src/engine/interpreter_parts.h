@@ -51,6 +51,10 @@ int interpreter_ask(const char *executable, const struct question *question, int
 int interpreter_build(const json_t *answer, bool programs, struct image *ret,
                       struct stamps *stamps, struct err *err) MUST_USE;
 
+/* interpreter_files.c: image->files, from an answer or from the cache. */
+void interpreter_take_files(const json_t *list, struct image *image);
+json_t *interpreter_files_json(const struct image *image);
+
 /* Makes the folder that the font list of `asked` is kept in; false when nothing can be
  * kept. */
 bool interpreter_cache_fonts(const char *asked, char ret[IMAGE_PATH_BYTES]);

@@ -181,6 +181,8 @@ const struct enter_step jail_enter_steps[] = {
      NS | FACTORY | CELL, mounts_scratch},
     {"place",       "the interpreter's files, over ours: what the image has is what is seen",
      NS | FACTORY, mounts_place},
+    {"substitutes", "over the interpreter's files: what is read at every start, in a shorter form",
+     NS | FACTORY, mounts_substitutes},
     {"proc",        "before the host's /proc is out of sight: the kernel wants to see one",
      NS | FACTORY | CELL, mounts_proc},
     {"pivot",       "after the last mount: from here on the host's tree does not exist",

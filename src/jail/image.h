@@ -7,7 +7,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { IMAGE_PATHS_MAX = 96, IMAGE_PATH_BYTES = 512 };
+enum {
+    IMAGE_PATHS_MAX = 96,
+    IMAGE_PATH_BYTES = 512,
+    IMAGE_FILES_MAX = 8,
+    IMAGE_TEXT_BYTES = 2048,
+};
 
 struct image {
     char executable[IMAGE_PATH_BYTES]; /* sys.executable, a venv's link too */
@@ -23,6 +28,12 @@ struct image {
         char target[IMAGE_PATH_BYTES];
     } links[IMAGE_PATHS_MAX];
     size_t links_n;
+    /* Seen with this text instead of their own (namespaces), where the paths above have them. */
+    struct image_file {
+        char path[IMAGE_PATH_BYTES];
+        char text[IMAGE_TEXT_BYTES];
+    } files[IMAGE_FILES_MAX];
+    size_t files_n;
     char font_list[IMAGE_PATH_BYTES]; /* on the host: matplotlib's, ready; "": none */
     char venv[IMAGE_PATH_BYTES];      /* sys.prefix of a virtual environment; "": none */
 };

@@ -155,6 +155,7 @@ const char *jail_tmp_dir(const struct jail_plan *plan);
 int mounts_sources(struct enter_run *run, struct err *err) MUST_USE;
 int mounts_root(struct enter_run *run, struct err *err) MUST_USE;
 int mounts_place(struct enter_run *run, struct err *err) MUST_USE;
+int mounts_substitutes(struct enter_run *run, struct err *err) MUST_USE;
 int mounts_files(struct enter_run *run, struct err *err) MUST_USE;
 int mounts_scratch(struct enter_run *run, struct err *err) MUST_USE;
 int mounts_proc(struct enter_run *run, struct err *err) MUST_USE;

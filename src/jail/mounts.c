@@ -217,6 +217,36 @@ make_file(const char *path, const char *text, struct err *err)
     return r < 0 ? err_set(err, r, "write /%s in the cell", path) : 0;
 }
 
+/* A file of ours over one of the image. */
+static int
+cover(const struct image_file *file, size_t i, uint64_t attributes, struct err *err)
+{
+    char path[JAIL_PATH_BYTES];
+    if (faccessat(AT_FDCWD, file->path + 1, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    snprintf(path, sizeof(path), "run/adyton/start-%zu", i);
+    int r = make_file(path, file->text, err);
+    if (r < 0)
+        return r;
+    AUTO_CLOSE int fd = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    struct mount_attr attr = {.attr_set = attributes};
+    if (fd < 0 || mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0 ||
+        move_mount(fd, "", AT_FDCWD, file->path + 1, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        return err_sys(err, "cover %s in the cell", file->path);
+    return 0;
+}
+
+int
+mounts_substitutes(struct enter_run *run, struct err *err)
+{
+    const struct image *image = run->plan->image;
+    int r = 0;
+    for (size_t i = 0; i < image->files_n && r == 0; i++)
+        r = cover(&image->files[i], i,
+                  MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
+    return r;
+}
+
 int
 mounts_files(struct enter_run *run, struct err *err)
 {

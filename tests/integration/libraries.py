@@ -92,6 +92,15 @@ if __name__ == "__main__":
     found = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, n_jobs=2).fit(x, y)
     print(found.best_score_ > 0.7)
 """
+# What setuptools' *-nspkg.pth does at every start, in a cell without importlib.util.
+NAMESPACE = """
+import sys
+module = sys.modules["mpl_toolkits"]
+print(module.__name__, type(module).__name__, [p.rpartition("/")[2] for p in module.__path__])
+print("importlib.util" in sys.modules)
+import mpl_toolkits.mplot3d
+print(mpl_toolkits is module, mpl_toolkits.mplot3d.__name__)
+"""
 TOGETHER = """
 import numpy, pandas, matplotlib.pyplot, scipy.stats, sklearn.linear_model
 print("imported")
@@ -133,6 +142,8 @@ PROGRAMS = [
     Program("scikit-learn, one job", ["sklearn"], SKLEARN % {"jobs": 1},
             "True\nTrue\n(3, 20)\n", profiles=("strict",)),
     Program("scikit-learn, worker processes", ["sklearn"], LOKY, "True\n", profiles=("open",)),
+    Program("a namespace package", ["matplotlib"], NAMESPACE,
+            "mpl_toolkits module ['mpl_toolkits']\nFalse\nTrue mpl_toolkits.mplot3d\n"),
     Program("all of them", ["numpy", "pandas", "matplotlib", "scipy", "sklearn"], TOGETHER,
             "imported\n"),
 ]
