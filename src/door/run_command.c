@@ -140,6 +140,7 @@ static void
 execute_here(struct run *run)
 {
     bool lines = run->options.stream;
+    bool watched = run_output_watches(&run->output, &run->options);
     const struct run_request request = {
         .policy = &run->policy,
         .job = &run->job,
@@ -150,7 +151,9 @@ execute_here(struct run *run)
                      : run->options.json ? NULL
                                          : run_output_stream,
         .on_display = lines ? run_stream_display : NULL,
-        .on_event = lines ? run_stream_event : NULL,
+        .on_event = lines     ? run_stream_event
+                    : watched ? run_output_event
+                              : NULL,
         .context = lines ? (void *)&run->stream : &run->output,
     };
     engine_run(&request, &run->outcome);
@@ -161,6 +164,7 @@ static enum call_result
 execute(struct run *run, struct err *err)
 {
     bool lines = run->options.stream;
+    bool watched = run_output_watches(&run->output, &run->options);
     const struct run_call call = {
         .options = &run->options,
         .policy = &run->policy,
@@ -170,7 +174,9 @@ execute(struct run *run, struct err *err)
         .on_output = lines               ? run_stream_output
                      : run->options.json ? NULL
                                          : run_output_stream,
-        .on_message = lines ? run_stream_message : NULL,
+        .on_message = lines     ? run_stream_message
+                      : watched ? run_output_message
+                                : NULL,
         .context = lines ? (void *)&run->stream : &run->output,
     };
     enum call_result result = CALL_NOBODY;

@@ -153,6 +153,14 @@ take_svg(struct run_options *o, const char *value, struct err *err)
 }
 
 static int
+take_no_images(struct run_options *o, const char *value, struct err *err)
+{
+    (void)value, (void)err;
+    o->no_images = true;
+    return 0;
+}
+
+static int
 take_help(struct run_options *o, const char *value, struct err *err)
 {
     (void)value, (void)err;
@@ -189,6 +197,8 @@ const struct run_option run_option_table[] = {
      "Show the value of the last expression, as a notebook does.", take_show_last},
     {"--svg", NULL, NULL,
      "Figures as SVG, too.", take_svg},
+    {"--no-images", NULL, NULL,
+     "Draw no images in the terminal; they are saved and named all the same.", take_no_images},
     {"--json", NULL, NULL,
      "Print the outcome as one JSON document, and nothing else.", take_json},
     {"--stream", NULL, NULL,

@@ -44,6 +44,7 @@ struct run_options {
     bool base64;
     bool show_last;
     bool svg;
+    bool no_images;
     bool help;
 };
 

@@ -15,7 +15,9 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "door/results.h"
 #include "door/run_ending.h"
+#include "engine/protocol.h"
 
 enum {
     /* A pipe that is ready takes PIPE_BUF bytes without waiting, and a terminal these
@@ -122,10 +124,72 @@ void
 run_output_stream(void *context, int stream, struct span bytes)
 {
     struct run_output *output = context;
+    run_progress_hide(&output->progress);
     struct run_sink *sink = stream == STDOUT_FILENO ? &output->out : &output->err;
     sink_put(sink, bytes);
     sink_pump(sink, false);
 }
+
+/* ---- while it runs ---- */
+
+bool
+run_output_watches(struct run_output *output, const struct run_options *options)
+{
+    output->progress.on = output->err.is_terminal && options->verbosity != RUN_QUIET &&
+                          !options->json && !options->stream;
+    return output->progress.on;
+}
+
+/* A line that is being written is not ours to erase. */
+static bool
+is_mid_line(const struct run_output *output)
+{
+    bool out = output->out.is_terminal &&
+               (output->out.last != '\n' || output->out.pending.n > 0);
+    return out || output->err.last != '\n' || output->err.pending.n > 0;
+}
+
+void
+run_output_event(void *context, const struct run_event *event)
+{
+    struct run_output *output = context;
+    if (event->kind == RUN_USAGE && !is_mid_line(output))
+        run_progress_show(&output->progress, event->wall_us, event->cpu_us,
+                          event->memory_bytes);
+}
+
+static uint64_t
+number_of(const json_t *message, const char *name, double unit)
+{
+    double value = json_number_value(json_object_get(message, name)) * unit;
+    return value > 0 && value < 1e18 ? (uint64_t)value : 0;
+}
+
+void
+run_output_message(void *context, const json_t *message)
+{
+    enum { US_PER_MS = 1000 };
+    const char *type = json_string_value(json_object_get(message, "type"));
+    const json_t *now = json_object_get(message, "usage");
+    struct run_event usage = {.kind = RUN_USAGE,
+                              .wall_us = number_of(now, "wall_ms", US_PER_MS),
+                              .cpu_us = number_of(now, "cpu_ms", US_PER_MS),
+                              .memory_bytes = number_of(now, "memory_bytes", 1)};
+    if (now)
+        run_output_event(context, &usage);
+    if (!type || (strcmp(type, "stdout") != 0 && strcmp(type, "stderr") != 0))
+        return;
+    bool given;
+    struct err err;
+    AUTO_BUF struct buf bytes = {0};
+    buf_init(&bytes, PENDING_BYTES_MAX);
+    if (protocol_get_data(message, "data", &bytes, &given, &err) == 0)
+        run_output_stream(context,
+                          strcmp(type, "stdout") == 0 ? STDOUT_FILENO : STDERR_FILENO,
+                          buf_span(&bytes));
+}
+
+/* ---- at its end ---- */
 
 /* The rest of a stream of the cell, after which the sink holds nothing back. */
 static int
@@ -152,10 +216,55 @@ sink_check(const struct run_sink *sink, const char *name, struct err *err)
     return err_sys(err, "cannot write to %s", name);
 }
 
+/* What is ours already, or was made harmless. */
+static void
+sink_put_own(struct run_sink *sink, struct span bytes)
+{
+    if (sink->failure < 0 || bytes.n == 0)
+        return;
+    int r = sink->last == '\n' ? 0 : buf_append(&sink->pending, "\n", 1);
+    if (r == 0)
+        r = buf_append(&sink->pending, bytes.p, bytes.n);
+    sink->last = bytes.p[bytes.n - 1];
+    if (r < 0)
+        sink_fail(sink, r);
+    sink_pump(sink, true);
+}
+
+static bool
+has_png(const struct displays *displays)
+{
+    for (size_t i = 0; i < displays->items_n; i++)
+        if (display_item_part(displays->items[i], "image/png"))
+            return true;
+    return false;
+}
+
+/* lines: for stderr. */
+static int
+put_results(struct run_output *output, const struct run_options *options,
+            const struct outcome *outcome, struct buf *lines)
+{
+    AUTO_BUF struct buf text = {0};
+    buf_init(&text, PENDING_BYTES_MAX);
+    struct results results = {.folder = options->out_dir,
+                              .is_terminal = output->out.is_terminal,
+                              .may_make = output->err.is_terminal &&
+                                          options->verbosity != RUN_QUIET};
+    if (output->out.is_terminal && !options->no_images && has_png(&outcome->displays))
+        results.protocol = images_ask(output->out.fd);
+    int r = results_show_all(&results, &outcome->displays, &text, lines);
+    sink_put_own(&output->out, buf_span(&text));
+    if (options->verbosity == RUN_QUIET)
+        buf_consume(lines, lines->n);
+    return r;
+}
+
 int
 run_output_finish(struct run_output *output, const struct run_options *options,
                   const struct outcome *outcome, struct err *err)
 {
+    run_progress_hide(&output->progress);
     int r = sink_end(&output->out, &outcome->out, err);
     if (r == 0)
         r = sink_end(&output->err, &outcome->err, err);
@@ -164,7 +273,9 @@ run_output_finish(struct run_output *output, const struct run_options *options,
 
     AUTO_BUF struct buf lines = {0};
     buf_init(&lines, PENDING_BYTES_MAX);
-    r = run_ending_lines(options, outcome, &lines);
+    r = put_results(output, options, outcome, &lines);
+    if (r == 0)
+        r = run_ending_lines(options, outcome, &lines);
     if (r < 0)
         return err_set(err, r, "no memory for the ending");
     bool both_here = output->out.is_terminal && output->err.is_terminal;

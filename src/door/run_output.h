@@ -1,6 +1,7 @@
 /* What `adyton run` prints: the streams as they come, and how the run ended. */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 
 #include "base/attr.h"
@@ -8,8 +9,10 @@
 #include "base/err.h"
 #include "base/span.h"
 #include "door/run_options.h"
+#include "door/run_progress.h"
 #include "door/terminal.h"
 #include "job/outcome.h"
+#include "job/run_event.h"
 
 /* One of our two streams, on its way out. */
 struct run_sink {
@@ -23,6 +26,7 @@ struct run_sink {
 
 struct run_output {
     struct run_sink out, err;
+    struct run_progress progress; /* on stderr, when that is a terminal */
 };
 
 void run_output_init(struct run_output *output);
@@ -31,7 +35,12 @@ void run_output_done(struct run_output *output);
 /* For run_request.on_output; the context is a struct run_output. Never waits for a
  * reader. */
 void run_output_stream(void *context, int stream, struct span bytes);
-/* Prints all that is left: what was kept back of the streams, the tails, the ending. */
+/* Whether events and messages are wanted: somebody looks at stderr. Only then: */
+bool run_output_watches(struct run_output *output, const struct run_options *options);
+/* for run_request.on_event, and for call_request.on_message, which brings the streams too. */
+void run_output_event(void *context, const struct run_event *event);
+void run_output_message(void *context, const json_t *message);
+/* Prints all that is left: what was kept back of the streams, the tails, results, the ending. */
 int run_output_finish(struct run_output *output, const struct run_options *options,
                       const struct outcome *outcome, struct err *err) MUST_USE;
 /* One line of ours on stdout, now as far as its reader takes it; a negative r fails it. */
