@@ -10,6 +10,7 @@ TAP, one point for each call of each process.
 """
 
 import argparse
+import bisect
 import collections
 import concurrent.futures
 import contextlib
@@ -90,13 +91,13 @@ OPTIONAL = [
     (r"supervisor (openat|read) /proc/\d+/stat", "an orphan stays for the next run"),
     (r"supervisor getdents64", "an orphan stays for the next run"),
     (r"supervisor unlinkat adyton-", "tried again"),
-    (r"supervisor (openat|read) /sys/devices/system/cpu", "one core is assumed"),
     (r"supervisor (eventfd2|write .*event_control|inotify)", "the counter tells in the end"),
     (r"supervisor (epoll_create1|eventfd2|pipe2|fcntl)", "libevent knows another way"),
     (r"supervisor mmap 0,", "malloc knows another way"),
     (r"supervisor seccomp", "libseccomp asks what the kernel knows"),
     (r"supervisor recvmsg", "received again"),
     (r"supervisor poll", "asked again"),
+    (r"supervisor sched_getaffinity", "one CPU is assumed"),
     (r"supervisor epoll_ctl", "libevent forgets what is closed anyway"),
     (r"supervisor ioctl .*seccomp notify", "received again"),
     (r"supervisor write pipe:", "the keeper looks once more"),
@@ -107,6 +108,7 @@ OPTIONAL = [
     (r"(init|guest) prctl 0x17,", "whether the kernel knows more capabilities than we"),
     (r"starter (setpgid|prctl 0x4,|.*oom_score_adj)", "who goes first when memory is full"),
     (r"init read .*/children", "read again"),
+    (r"init faccessat2", "the interpreter's own file is seen"),
     (r"starter prctl 0x1, 0x9", "init ends it anyway"),
     (r"supervisor (openat|unlink|unlinkat|rmdir|chmod|renameat2|getdents64) .*/tmp/adyton-",
      "the keeper removes it"),
@@ -124,8 +126,28 @@ OPTIONAL = [
 # Libraries that do not survive a failed allocation. libseccomp 2.5 follows a null pointer, never
 # ends, or leaves rows out without a word (and what is left out is refused); a regular expression
 # of libmagic is freed twice. Only leftovers are looked for then, and the runs are counted.
-BREAKS = re.compile(r"/libseccomp\.so")
-CRASHES = re.compile(r"/libmagic\.so")
+# They are linked into the program: what names them is the call into them that is on the stack.
+BREAKS = re.compile(r" seccomp_(init|rule_add|export|attr|arch|load|api|syscall)\w*$", re.MULTILINE)
+CRASHES = re.compile(r" magic_(open|load|descriptor|buffer|setflags|close)\w*$", re.MULTILINE)
+FRAME = re.compile(r"/adyton\(\+0x([0-9a-f]+)\).*$", re.MULTILINE)
+
+
+class Symbols:
+    """The functions of a program by address, for the frames of a trail."""
+
+    def __init__(self, program):
+        listed = subprocess.run(["nm", "--numeric-sort", "--defined-only", program], check=True,
+                                stdout=subprocess.PIPE, encoding="utf-8").stdout
+        rows = [line.split() for line in listed.splitlines()]
+        self.rows = [(int(row[0], 16), row[2]) for row in rows if row[1] in "tTwW"]
+        self.addresses = [address for address, name in self.rows]
+
+    def named(self, trail):
+        return FRAME.sub(self._with_name, trail)
+
+    def _with_name(self, match):
+        at = bisect.bisect_right(self.addresses, int(match[1], 16)) - 1
+        return match[0] + " " + (self.rows[at][1] if at >= 0 else "?")
 
 
 class Fault:
@@ -158,6 +180,7 @@ class Bench:
 
     def __init__(self, base, program, inject, alloc):
         self.base, self.program, self.inject, self.alloc = base, program, inject, alloc
+        self.symbols = Symbols(program)
 
     def command(self, setup):
         return [self.program, "run", "--json", "--timeout", "3s", "--policy",
@@ -310,6 +333,7 @@ def fail_allocation(bench, setup, number):
         return result, [int(line) for line in trail.split()]
     if not trail:
         return None
+    trail = bench.symbols.named(trail)
     if BREAKS.search(trail) or (CRASHES.search(trail) and result.code < 0):
         return None
     # Whatever has another way may take it; half a result is what must not be.

@@ -216,7 +216,7 @@ def systemd_passes_its_socket_and_is_told(place):
     script = 'exec 3<&%d; LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" serve' % listener.fileno()
     with open(place.log, "wb") as log:
         place.process = subprocess.Popen(
-            ["bash", "-c", script, ADYTON], pass_fds=[listener.fileno()], stderr=log,
+            ["bash", "-c", script, place.adyton], pass_fds=[listener.fileno()], stderr=log,
             env={**place.environment, "NOTIFY_SOCKET": os.path.join(place.path, "notify")})
     listener.close()
     same(notices.recv(100), b"READY=1", "the first notice")
@@ -238,13 +238,13 @@ def the_users_own_place_is_found(place):
     os.chmod(policy, 0o644)
     user = {"user": OTHER_UID, "group": OTHER_UID, "extra_groups": [], "cwd": "/",
             "env": {**place.environment, "HOME": os.path.join(place.path, "home")}}
-    run = lambda *args: subprocess.run([ADYTON, *args], capture_output=True, timeout=30, **user)
+    run = lambda *args: subprocess.run([place.adyton, *args], capture_output=True, timeout=30, **user)
     done = run("status")
     check(done.returncode == 1 and b"no supervisor" in done.stderr, "nobody listens", done)
     done = run("run", "--policy", "mine", "-c", "print(1)")
     check(done.returncode == 2 and b"no policy 'mine'" in done.stderr, "nobody to ask", done)
     with open(place.log, "wb") as log:
-        place.process = subprocess.Popen([ADYTON, "serve", "--policy", policy], stderr=log, **user)
+        place.process = subprocess.Popen([place.adyton, "serve", "--policy", policy], stderr=log, **user)
     wait_for(lambda: "listens on" in place.notes(), "it listens: " + place.notes())
     done = run("run", "--policy", "mine", "-c", "print(1)")
     same((done.returncode, done.stdout), (0, b"1\n"), "the run, asked of nobody by name")
