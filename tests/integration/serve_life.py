@@ -255,8 +255,11 @@ def the_users_own_place_is_found(place):
 @test()
 def the_status_has_its_numbers(place):
     same(place.run("-c", "print(1)").returncode, 0, "a run")
-    done = place.call("status", "--json", "--socket", place.socket)
-    status = json.loads(done.stdout)
+    def ask():
+        return json.loads(place.call("status", "--json", "--socket", place.socket).stdout)
+
+    # That the run's client is gone is heard a moment after it is.
+    status = wait_for(lambda: ask()["clients"] == 1 and ask(), "one client is left")
     same(status["schema"], "adyton.status/1", "the schema")
     same((status["pid"], status["runs"]["started"], status["clients"]),
          (place.process.pid, 1, 1), "the numbers")
