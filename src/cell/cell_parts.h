@@ -68,6 +68,7 @@ struct cell {
 
     pid_t init;
     int init_pidfd, report, guest, notify, tmp_fd, proc_fd, oom_fd, stdin_fd, claims_fd;
+    int workspace_fd; /* the folder itself; -1: none */
     struct claims *claims;
     const struct display_frame *display; /* in the same mapping */
     uint32_t display_turn;               /* of the item that was answered last */
@@ -182,8 +183,11 @@ struct meter {
 void cell_meter(struct cell *cell, struct meter *ret);
 
 /* --- disk.c --- */
-/* The disk limit that a private folder of the host has passed, or NULL. */
+/* The disk limit that a folder of the host has passed: a private one, or the workspace. NULL:
+ * none. */
 const char *cell_disk_over(const struct cell *cell);
+/* -EDQUOT: there is more in it than the policy lets a run begin with. */
+int cell_open_workspace(struct cell *cell, struct err *err) MUST_USE;
 
 /* --- claims.c --- */
 /* A checked copy: every length is within its array, or everything is zero. */

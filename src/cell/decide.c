@@ -197,9 +197,16 @@ too_much_disk(const struct facts *facts)
         return false;
     const char *name = cell_disk_over(facts->cell);
     bool inodes = name && strcmp(name, "disk_inodes") == 0;
-    set_limit(facts, STATUS_DISK, inodes ? "disk_inodes" : "disk",
-              inodes ? facts->policy->disk_inodes : facts->policy->disk_bytes);
-    say(facts, "%s", inodes ? "made more files than it may" : "filled its folder");
+    bool workspace = facts->cell->workspace_fd >= 0;
+    const char *bytes = workspace ? "workspace_size" : "disk";
+    set_limit(facts, STATUS_DISK, inodes ? "disk_inodes" : bytes,
+              inodes      ? facts->policy->disk_inodes
+              : workspace ? facts->policy->workspace_bytes
+                          : facts->policy->disk_bytes);
+    say(facts, "%s",
+        inodes      ? "made more files than it may"
+        : workspace ? "filled its workspace"
+                    : "filled its folder");
     add_limit_incident(facts, "disk-limit", "supervisor", facts->outcome->message);
     return true;
 }
@@ -375,6 +382,8 @@ carry_layers(const struct facts *facts)
     outcome_add_layer(outcome, "no_new_privs");
     outcome_add_layer(outcome, "landlock:%d", cell->plan->landlock_abi);
     outcome_add_layer(outcome, "seccomp");
+    if (cell->workspace_fd >= 0)
+        outcome_add_layer(outcome, "workspace:watched");
 }
 
 void

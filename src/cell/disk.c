@@ -1,7 +1,8 @@
 /*
  * The size of a private folder, for the landlock isolation: there /tmp is a folder of the host,
  * on whose file system we cannot set a limit for one user. So it is looked at, often, and a cell
- * that has filled it is ended: a sample, where a tmpfs of its own is a wall.
+ * that has filled it is ended: a sample, where a tmpfs of its own is a wall. The same for a workspace,
+ * which is a folder of the host in every isolation.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -10,7 +11,9 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/units.h"
 #include "cell/cell_parts.h"
+#include "kernel/kernel.h"
 
 enum { DEPTH_MAX = 64, BLOCK_BYTES = 512 };
 
@@ -48,11 +51,47 @@ add_folder(int folder, struct sum *sum, int depth)
     closedir(dir);
 }
 
+/* Its user may write while we look: a sum of what was there one after the other. */
+static const char *
+workspace_over(const struct cell *cell)
+{
+    const struct policy *policy = cell->request.policy;
+    struct sum sum = {.inodes_max = policy->disk_inodes};
+    add_folder(cell->workspace_fd, &sum, 0);
+    if (sum.bytes > policy->workspace_bytes)
+        return "workspace_size";
+    return sum.inodes > policy->disk_inodes ? "disk_inodes" : NULL;
+}
+
+int
+cell_open_workspace(struct cell *cell, struct err *err)
+{
+    const struct job_folder *folder = job_folders_workspace(&cell->request.job->folders);
+    const struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+                                 .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+    char limit[UNITS_TEXT_BYTES];
+    if (!folder)
+        return 0;
+    cell->workspace_fd = k_openat2(AT_FDCWD, folder->path, &how);
+    if (cell->workspace_fd < 0)
+        return err_sys(err, "open the workspace %s", folder->path);
+    if (!workspace_over(cell))
+        return 0;
+    return err_set(
+        err, -EDQUOT,
+        "the workspace is full: it may hold %s in %llu files and folders when a "
+        "run begins; make room in %.120s",
+        format_bytes(cell->request.policy->workspace_bytes, limit),
+        (unsigned long long)cell->request.policy->disk_inodes, folder->path);
+}
+
 const char *
 cell_disk_over(const struct cell *cell)
 {
     const struct policy *policy = cell->request.policy;
     struct sum sum = {.inodes_max = policy->disk_inodes};
+    if (cell->workspace_fd >= 0)
+        return workspace_over(cell);
     if (policy->isolation != ISOLATION_LANDLOCK || cell->tmp_fd < 0)
         return NULL;
     add_folder(cell->tmp_fd, &sum, 0);

@@ -121,6 +121,10 @@ write_maps(struct cell *cell, struct err *err)
         return 0;
     char path[32], map[64];
     bool root = cell->plan->as_root;
+    const struct job_folder *workspace =
+        job_folders_workspace(&cell->request.job->folders);
+    uid_t own =
+        workspace && workspace->user > 0 ? workspace->user : jail_host_uid(cell->init);
     snprintf(path, sizeof(path), "/proc/%d", cell->init);
     AUTO_CLOSE int proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (proc < 0)
@@ -128,8 +132,7 @@ write_maps(struct cell *cell, struct err *err)
     const struct {
         const char *file;
         unsigned outside;
-    } maps[] = {{"uid_map", root ? jail_host_uid(cell->init) : geteuid()},
-                {"gid_map", root ? jail_host_uid(cell->init) : getegid()}};
+    } maps[] = {{"uid_map", root ? own : geteuid()}, {"gid_map", root ? own : getegid()}};
     int r = root ? 0 : file_write(proc, "setgroups", "deny");
     for (size_t i = 0; i < 2 && r == 0; i++) {
         snprintf(map, sizeof(map), "%d %u 1", JAIL_UID, maps[i].outside);
@@ -146,6 +149,7 @@ cell_guest_flags(const struct cell *cell)
     const struct job *job = cell->request.job;
     return command_guest_flags(cell->request.policy) |
            (validation_is_on(cell) ? GUEST_CHECK : 0) |
+           (job_folders_workspace(&job->folders) ? GUEST_WORKSPACE : 0) |
            (job->show_last ? GUEST_SHOW_LAST : 0) | (job->svg ? GUEST_SVG : 0);
 }
 
@@ -230,6 +234,8 @@ cell_spawn(struct cell *cell, struct err *err)
         r = jail_plan_folders(cell->own_plan, &request->job->folders, err);
     cell->own_plan->seal.landlock_fd = cell->own_plan->init_seal.landlock_fd =
         GUEST_LANDLOCK_FD;
+    if (r == 0)
+        r = cell_open_workspace(cell, err);
     if (r == 0)
         r = name_scratch(cell, err);
     if (r == 0)

@@ -54,7 +54,9 @@ fill(const struct cell *cell, struct guest_check *check)
     check->waits = cell->request.validate_only ? 1 : 0;
     check->memory_bytes = policy->memory_bytes;
     check->imports_n = (uint32_t)n;
-    bool has_data = cell->request.job->folders.n > 0;
+    const struct job_folders *folders = &cell->request.job->folders;
+    bool has_data = job_folders_have_data(folders);
+    check->has_workspace = job_folders_workspace(folders) != NULL;
     check->reads_n = (uint32_t)policy->read_paths.n + (has_data ? 1 : 0);
     for (size_t i = 0; i < CHECK_RULES; i++)
         if (cell->check.severity[i] >= CHECK_OFF)

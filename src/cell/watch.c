@@ -88,7 +88,7 @@ schedule_tick(struct cell *cell, uint64_t cpu_us)
     uint64_t limit_us = cell->request.policy->cpu_ms * MS_US;
     uint64_t left_us = limit_us > cpu_us ? limit_us - cpu_us : 0;
     uint64_t wait_us = left_us / process_cpus();
-    bool by_kernel = cell->cgroup.version != 0 &&
+    bool by_kernel = cell->cgroup.version != 0 && cell->workspace_fd < 0 &&
                      cell->request.policy->isolation == ISOLATION_NAMESPACES;
     uint64_t most_us = by_kernel ? TICK_MAX_US : TICK_WATCHED_US;
     wait_us = wait_us < TICK_MIN_US ? TICK_MIN_US : wait_us;
@@ -340,13 +340,15 @@ cell_release(struct cell *cell)
     stop_watching(cell);
     output_done(&cell->out);
     output_done(&cell->err);
-    const int *const fds[] = {&cell->init_pidfd, &cell->report,   &cell->guest,
-                              &cell->notify,     &cell->tmp_fd,   &cell->proc_fd,
-                              &cell->oom_fd,     &cell->stdin_fd, &cell->claims_fd};
+    const int *const fds[] = {&cell->init_pidfd,  &cell->report,   &cell->guest,
+                              &cell->notify,      &cell->tmp_fd,   &cell->proc_fd,
+                              &cell->oom_fd,      &cell->stdin_fd, &cell->claims_fd,
+                              &cell->workspace_fd};
     for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
         fd_close(fds[i]);
     cell->init_pidfd = cell->report = cell->guest = cell->notify = cell->tmp_fd = -1;
     cell->proc_fd = cell->oom_fd = cell->stdin_fd = cell->claims_fd = -1;
+    cell->workspace_fd = -1;
     if (cell->claims)
         munmap(cell->claims, sizeof(struct claims_memory)); /* it begins with them */
     cell->claims = NULL;
@@ -466,7 +468,7 @@ cell_new(struct event_base *base)
     cell->started_us = clock_now_us();
     cell->init_pidfd = cell->report = cell->guest = cell->notify = cell->tmp_fd = -1;
     cell->proc_fd = cell->oom_fd = cell->stdin_fd = cell->claims_fd = -1;
-    cell->out.fd = cell->err.fd = cell->keeper.lifeline = -1;
+    cell->out.fd = cell->err.fd = cell->keeper.lifeline = cell->workspace_fd = -1;
     cgroup_init(&cell->cgroup);
     return cell;
 }

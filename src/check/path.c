@@ -98,6 +98,8 @@ check_path_is_outside(const struct check_folders *folders, struct span path,
         snprintf(ret + n, CHECK_PATH_BYTES - n, "/");
     if (may_be_beneath(ret, is_prefix, folders->work))
         return false;
+    if (folders->workspace && may_be_beneath(ret, is_prefix, folders->workspace))
+        return false;
     if (write)
         return !any_beneath(ret, is_prefix, writable, sizeof(writable) / sizeof(char *));
     return !any_beneath(ret, is_prefix, readable, sizeof(readable) / sizeof(char *)) &&

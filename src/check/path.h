@@ -14,6 +14,7 @@ enum { CHECK_PATH_BYTES = 512 };
 struct check_folders {
     const char
         *work; /* the cell's /tmp: the working folder, and the one that may be written */
+    const char *workspace; /* another one that may be written, or NULL */
     const char *const
         *reads; /* absolute: the policy's read_paths, the interpreter's folders */
     size_t reads_n;

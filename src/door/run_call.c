@@ -58,6 +58,7 @@ run_call(const struct run_call *call, struct outcome *ret, struct err *err)
                                    .job = call->job,
                                    .data = call->data->folders,
                                    .data_n = call->data->n,
+                                   .workspace = options->workspace,
                                    .python = options->python,
                                    .collect_dir = call->collect_dir,
                                    .patience_ms = call->policy->wall_ms,

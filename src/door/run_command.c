@@ -20,6 +20,7 @@
 #include "door/run_stream.h"
 #include "door/terminal.h"
 #include "engine/engine.h"
+#include "engine/workspace.h"
 
 enum { EXIT_WRONG_USE = 2, EXIT_OUR_FAULT = 125, ERROR_LINE_BYTES = 4096 };
 enum { CODE_TOO_LONG = 1 };
@@ -159,6 +160,17 @@ execute_here(struct run *run)
     engine_run(&request, &run->outcome);
 }
 
+/* Of a run of our own: whoever starts it is the operator. */
+static int
+take_folders(struct run *run, struct err *err)
+{
+    const char *workspace = run->options.workspace;
+    int r = data_folders_take(run->data.folders, run->data.n, &run->policy, true,
+                              &run->job, err);
+    return r == 0 && workspace ? workspace_take(workspace, &run->policy, &run->job, err)
+                               : r;
+}
+
 /* CALL_ENDED: there is an outcome. Everything else is told, and ends with 2. */
 static enum call_result
 execute(struct run *run, struct err *err)
@@ -187,8 +199,7 @@ execute(struct run *run, struct err *err)
             *err = run->no_policy;
             return CALL_REFUSED;
         }
-        if (data_folders_take(run->data.folders, run->data.n, &run->policy, true,
-                              &run->job, err) < 0)
+        if (take_folders(run, err) < 0)
             return CALL_REFUSED;
         execute_here(run);
         return CALL_ENDED;

@@ -72,6 +72,15 @@ take_data(struct run_options *o, const char *value, struct err *err)
 }
 
 static int
+take_workspace(struct run_options *o, const char *value, struct err *err)
+{
+    if (value[0] == '\0')
+        return err_set(err, -EINVAL, "--workspace: needs a name");
+    o->workspace = value;
+    return 0;
+}
+
+static int
 take_out(struct run_options *o, const char *value, struct err *err)
 {
     (void)err;
@@ -179,6 +188,9 @@ const struct run_option run_option_table[] = {
     {"--data", NULL, "DIR[=NAME]",
      "Show the folder DIR to the code, read-only, as /data/NAME; one alone without NAME as /data. "
      "May be given often.", take_data},
+    {"--workspace", NULL, "NAME",
+     "Give the code the folder NAME, which stays, as /workspace; where the policy has workspaces.",
+     take_workspace},
     {"--stdin", NULL, "FILE|-",
      "What the code reads from its stdin; '-' passes ours on. Without it the code finds an empty "
      "stdin.", take_stdin},

@@ -31,6 +31,7 @@ struct run_options {
     const char *socket;               /* of a supervisor; NULL: the user's own */
     const char *files[JOB_FILES_MAX]; /* PATH or PATH=NAME */
     size_t files_n;
+    const char *workspace;             /* NULL: none */
     const char *data[JOB_FOLDERS_MAX]; /* DIR or DIR=NAME */
     size_t data_n;
     struct run_limit limits[RUN_LIMITS_MAX];

@@ -32,9 +32,10 @@ struct call_request {
     const struct job *job;
     const struct data_folder *data; /* paths are made absolute */
     size_t data_n;
-    const char *python;   /* NULL: the supervisor's; a path is made absolute */
-    int collect_dir;      /* of a job that collects */
-    uint64_t patience_ms; /* how long a busy supervisor is asked again */
+    const char *workspace; /* NULL: none */
+    const char *python;    /* NULL: the supervisor's; a path is made absolute */
+    int collect_dir;       /* of a job that collects */
+    uint64_t patience_ms;  /* how long a busy supervisor is asked again */
     void (*on_output)(void *context, int stream, struct span bytes); /* may be NULL */
     /* Each message about the run as it comes but the last, output too; on_output is then given
      * only what the outcome has and no message had. May be NULL. */

@@ -131,6 +131,8 @@ put_run(struct buf *out, const struct call_request *request, const char *python)
         r = put_job(out, job);
     if (r == 0 && request->data_n > 0)
         r = put_data(out, request);
+    if (r == 0 && request->workspace)
+        r = put_member(out, "workspace", request->workspace);
     if (r == 0 && python)
         r = put_member(out, "python", python);
     if (r == 0 && job->collect)

@@ -252,6 +252,8 @@ start_cell(struct pool_run *run, struct err *err)
     const char *python = request->python ? request->python : pool->options.python;
     struct err ignored;
     const struct job_folders *folders = &request->job->folders;
+    if (job_folders_workspace(folders)) /* its cell has a user of its own */
+        return start_cold(run, err);
     run->environment = find_environment(pool, request->policy, folders, python);
     if (!run->environment) {
         (void)!add_environment(pool, request->policy, folders, python, &ignored);

@@ -88,6 +88,7 @@ struct protocol_run {
     struct protocol_data
         data[JOB_FOLDERS_MAX]; /* folders of the host; see data_folders.h */
     size_t data_n;
+    char workspace[JOB_FOLDER_NAME_BYTES]; /* "": none */
     bool stream;
 };
 

@@ -206,6 +206,18 @@ take_data(struct protocol_request *request, const json_t *root, const json_t *va
 }
 
 static int
+take_workspace(struct protocol_request *request, const json_t *root, const json_t *value,
+               struct err *err)
+{
+    (void)root;
+    struct protocol_run *run = request->run;
+    int r = take_string(value, "workspace", run->workspace, sizeof(run->workspace), err);
+    return r == 0 && run->workspace[0] == '\0'
+               ? err_set(err, -EINVAL, "'workspace' is an empty name")
+               : r;
+}
+
+static int
 take_args(struct protocol_request *request, const json_t *root, const json_t *value,
           struct err *err)
 {
@@ -317,15 +329,25 @@ static const struct field plain_fields[] = {{"type", take_type}, {NULL, NULL}};
 static const struct field cancel_fields[] = {
     {"type", take_type}, {"id", take_id}, {NULL, NULL}};
 static const struct field run_fields[] = {
-    {"type", take_type},     {"id", take_id},
-    {"policy", take_policy}, {"limits", take_limits},
-    {"code", take_code},     {"code_base64", take_code},
-    {"name", take_name},     {"args", take_args},
-    {"stdin", take_stdin},   {"files", take_files},
-    {"python", take_python}, {"stdin_base64", take_stdin},
-    {"data", take_data},     {"collect", take_collect},
-    {"stream", take_stream}, {"show_last", take_show_last},
-    {"svg", take_svg},       {NULL, NULL},
+    {"type", take_type},
+    {"id", take_id},
+    {"policy", take_policy},
+    {"limits", take_limits},
+    {"code", take_code},
+    {"code_base64", take_code},
+    {"name", take_name},
+    {"args", take_args},
+    {"stdin", take_stdin},
+    {"files", take_files},
+    {"python", take_python},
+    {"stdin_base64", take_stdin},
+    {"data", take_data},
+    {"workspace", take_workspace},
+    {"collect", take_collect},
+    {"stream", take_stream},
+    {"show_last", take_show_last},
+    {"svg", take_svg},
+    {NULL, NULL},
 };
 
 static const struct kind {

@@ -16,6 +16,7 @@
 #include "engine/data_folders.h"
 #include "engine/engine_parts.h"
 #include "engine/serve_parts.h"
+#include "engine/workspace.h"
 
 static void
 job_free(struct serve_job *job)
@@ -309,8 +310,11 @@ take_data(struct serve_job *job, struct err *err)
     for (size_t i = 0; i < asked->data_n; i++)
         folders[i] = (struct data_folder){
             asked->data[i].path, asked->data[i].name[0] ? asked->data[i].name : NULL};
-    return data_folders_take(folders, asked->data_n, &job->policy, false, &asked->job,
-                             err);
+    int r =
+        data_folders_take(folders, asked->data_n, &job->policy, false, &asked->job, err);
+    return r == 0 && asked->workspace[0] != '\0'
+               ? workspace_take(asked->workspace, &job->policy, &asked->job, err)
+               : r;
 }
 
 /* Whatever is wrong with it, before it waits for anything. */

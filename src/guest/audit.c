@@ -148,6 +148,10 @@ is_allowed(const struct hook *hook, const char *path)
     size_t n = strlen(hook->folder);
     if (begins(path, hook->folder) && (path[n] == '/' || path[n] == '\0'))
         return true;
+    n = strlen(job_workspace_place);
+    if ((hook->flags & GUEST_WORKSPACE) && begins(path, job_workspace_place) &&
+        (path[n] == '/' || path[n] == '\0'))
+        return true;
     for (size_t i = 0; i < sizeof(writable) / sizeof(*writable); i++)
         if (begins(path, writable[i]))
             return true;

@@ -301,6 +301,7 @@ validator_begin(struct validator *v, const struct guest_check *check, int fd,
     const char *slash = strrchr(path, '/');
     snprintf(v->work, sizeof(v->work), "%.*s", slash ? (int)(slash - path) : 0, path);
     v->folders.work = v->work;
+    v->folders.workspace = check->has_workspace ? job_workspace_place : NULL;
     take_words(v);
     take_search_path(v);
     take_text(v, source);

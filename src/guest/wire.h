@@ -34,7 +34,7 @@ enum {
     GUEST_FD = 3,          /* the socket, in the interpreter */
     GUEST_LANDLOCK_FD = 4, /* the ruleset that seal.landlock_fd names */
     GUEST_MAGIC = 0x61647974,
-    GUEST_VERSION = 4,
+    GUEST_VERSION = 5,
     GUEST_WORDS_BYTES = 48 * 1024, /* a policy's names and paths, whatever it lists */
     CLAIM_ACTS_MAX = 32,
     CLAIM_NAME_BYTES = 128,
@@ -51,6 +51,7 @@ enum guest_flag {
     GUEST_WARM = 1 << 4,      /* the guest's own: this process was forked from a zygote */
     GUEST_SHOW_LAST = 1 << 5, /* the value of the last expression is shown */
     GUEST_SVG = 1 << 6,       /* figures as SVG, too */
+    GUEST_WORKSPACE = 1 << 7, /* /workspace may be written, too */
 };
 
 struct guest_setup {
@@ -68,8 +69,9 @@ struct guest_ready {
 
 struct guest_check {
     uint32_t magic;
-    uint32_t rules_off; /* bit by enum check_rule_id: nobody wants to hear of these */
-    uint32_t waits;     /* 1: for the supervisor's word, whatever was found */
+    uint32_t rules_off;     /* bit by enum check_rule_id: nobody wants to hear of these */
+    uint32_t has_workspace; /* 1: what is beneath /workspace may be written, too */
+    uint32_t waits;         /* 1: for the supervisor's word, whatever was found */
     uint64_t memory_bytes;
     uint32_t imports_n,
         reads_n;      /* words: first the denied modules, then readable folders */

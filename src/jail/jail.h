@@ -100,6 +100,11 @@ int jail_plan_filter(struct jail_plan *plan, struct err *err) MUST_USE;
  * that no account, container or nspawn machine is given (systemd's UIDs and GIDs
  * document). */
 enum { JAIL_HOST_UID_BASE = 1879048192 };
+/* Users of workspaces, beyond those: the same one each time. */
+enum {
+    JAIL_WORKSPACE_UID_BASE = JAIL_HOST_UID_BASE + (1 << 24),
+    JAIL_WORKSPACE_UIDS = 1 << 24
+};
 static inline uid_t
 jail_host_uid(pid_t init)
 {

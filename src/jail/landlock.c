@@ -102,6 +102,9 @@ allow_all(const struct jail_plan *plan, const struct ruleset *rules, struct err 
         r = allow(rules, "/", READ_RIGHTS, true, err);
     if (r == 0 && namespaces)
         r = allow(rules, "/dev/shm", WRITE_RIGHTS, true, err);
+    for (size_t i = 0; r == 0 && plan->folders && i < plan->folders->n; i++)
+        if (plan->folders->list[i].writable)
+            r = allow(rules, plan->folders->list[i].target, WRITE_RIGHTS, true, err);
     if (r == 0 && (!namespaces || execs))
         r = allow_image(plan, rules, image, err);
     return r;

@@ -56,17 +56,17 @@ add_source(struct enter_run *run, const char *from, const char *target,
 static int
 add_folder(struct enter_run *run, const struct job_folder *folder, struct err *err)
 {
-    const uint64_t attributes =
-        MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+    const uint64_t attributes = (folder->writable ? 0 : MOUNT_ATTR_RDONLY) |
+                                MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
     const struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
                                  .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
     struct stat is;
     AUTO_CLOSE int fd = k_openat2(AT_FDCWD, folder->path, &how);
     if (fd < 0 || fstat(fd, &is) < 0)
-        return err_sys(err, "open the data folder %s", folder->path);
+        return err_sys(err, "open the folder %s", folder->path);
     if (is.st_dev != folder->device || is.st_ino != folder->inode)
         return err_set(err, -ESTALE,
-                       "the data folder %s is another one since it was "
+                       "the folder %s is another one since it was "
                        "looked at",
                        folder->path);
     return add_tree(run, fd, "", folder->path, folder->target, attributes, err);

@@ -57,3 +57,5 @@ int job_set_name(struct job *job, const char *name, struct err *err) MUST_USE;
  * itself; its target is written here. */
 int job_add_data(struct job *job, const struct job_folder *folder, const char *name,
                  struct err *err) MUST_USE;
+int job_add_workspace(struct job *job, const struct job_folder *folder,
+                      struct err *err) MUST_USE;

@@ -6,7 +6,7 @@
 #include "base/utf8.h"
 #include "job/job.h"
 
-const char job_data_place[] = "/data";
+const char job_data_place[] = "/data", job_workspace_place[] = "/workspace";
 
 /* One component that a listing and an error can show. */
 static bool
@@ -52,6 +52,7 @@ job_add_data(struct job *job, const struct job_folder *folder, const char *name,
     struct job_folder added = *folder;
     if (folders->n == JOB_FOLDERS_MAX)
         return err_set(err, -E2BIG, "more than %d data folders", JOB_FOLDERS_MAX);
+    added.writable = false;
     int r = place(folders, name, added.target, err);
     if (r == 0)
         folders->list[folders->n++] = added;
@@ -72,4 +73,34 @@ job_folders_alike(const struct job_folders *a, const struct job_folders *b)
     for (size_t i = 0; same && i < a->n; i++)
         same = alike(&a->list[i], &b->list[i]);
     return same;
+}
+
+const struct job_folder *
+job_folders_workspace(const struct job_folders *folders)
+{
+    for (size_t i = 0; i < folders->n; i++)
+        if (folders->list[i].writable)
+            return &folders->list[i];
+    return NULL;
+}
+
+bool
+job_folders_have_data(const struct job_folders *folders)
+{
+    return folders->n > (job_folders_workspace(folders) ? 1U : 0U);
+}
+
+int
+job_add_workspace(struct job *job, const struct job_folder *folder, struct err *err)
+{
+    struct job_folders *folders = &job->folders;
+    if (job_folders_workspace(folders))
+        return err_set(err, -EEXIST, "there is a workspace already");
+    if (folders->n == JOB_FOLDERS_MAX)
+        return err_set(err, -E2BIG, "more than %d folders", JOB_FOLDERS_MAX);
+    struct job_folder *added = &folders->list[folders->n++];
+    *added = *folder;
+    added->writable = true;
+    snprintf(added->target, sizeof(added->target), "%s", job_workspace_place);
+    return 0;
 }

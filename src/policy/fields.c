@@ -16,6 +16,7 @@
 static const char *const validation_names[] = {"enforce", "warn", "off", NULL};
 static const char *const processes_names[] = {"none", "fork", "exec", NULL};
 static const char *const network_names[] = {"none", "loopback", NULL};
+static const char *const workspaces_names[] = {"none", "named", NULL};
 static const char *const isolation_names[] = {"namespaces", "landlock", NULL};
 static const char *const cgroup_names[] = {"required", "optional", NULL};
 static const char *const sync_names[] = {"normal", "full", NULL};
@@ -120,6 +121,16 @@ const struct policy_field policy_fields[] = {
      .offset = offsetof(struct policy, data_paths), .elsewhere = true,
      .help = "Folders of the host that a run may ask to see in /data, with all that is "
              "beneath them; the kernel enforces it (read-only mounts, Landlock)."},
+    {.name = "workspaces", .option = "--workspaces", .kind = FIELD_CHOICE,
+     .authority = BY_OPERATOR, .offset = offsetof(struct policy, workspaces),
+     .max = WORKSPACES_NAMED, .choices = workspaces_names,
+     .help = "Whether a run may ask for a folder that stays, by a name, as /workspace; the "
+             "supervisor refuses."},
+    {.name = "workspace_size", .option = "--workspace-size", .kind = FIELD_BYTES,
+     .offset = offsetof(struct policy, workspace_bytes), .min = 64 * KIB, .max = TIB,
+     .unit = "bytes",
+     .help = "What a workspace may hold when a run begins, and while it runs; the "
+             "supervisor looks at it, 50 times a second, and ends the run."},
     /* How it is held. */
     {.name = "isolation", .option = "--isolation", .kind = FIELD_CHOICE,
      .authority = BY_OPERATOR, .offset = offsetof(struct policy, isolation),

@@ -29,6 +29,7 @@ enum {
 enum policy_validation { VALIDATION_ENFORCE, VALIDATION_WARN, VALIDATION_OFF };
 enum policy_processes { PROCESSES_NONE, PROCESSES_FORK, PROCESSES_EXEC };
 enum policy_network { NETWORK_NONE, NETWORK_LOOPBACK };
+enum policy_workspaces { WORKSPACES_NONE, WORKSPACES_NAMED };
 enum policy_isolation { ISOLATION_NAMESPACES, ISOLATION_LANDLOCK };
 enum policy_cgroup { CGROUP_REQUIRED, CGROUP_OPTIONAL };
 enum policy_sync { SYNC_NORMAL, SYNC_FULL };
@@ -68,6 +69,8 @@ struct policy {
     struct policy_list
         read_paths; /* absolute host paths, visible read-only at the same place */
     struct policy_list data_paths; /* host folders that a job may ask to see in /data */
+    uint64_t workspaces;           /* enum policy_workspaces */
+    uint64_t workspace_bytes;
     /* How it is held: the operator's choice, never a job's. */
     uint64_t isolation; /* enum policy_isolation */
     uint64_t cgroup;    /* enum policy_cgroup */

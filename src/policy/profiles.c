@@ -20,7 +20,8 @@ static const struct policy profiles[] = {
      .file_bytes = 64 * MIB, .open_files = 256, .source_bytes = MIB, .cpus = 0,
      .collect_files = 1000, .collect_bytes = 64 * MIB,
      .validation = VALIDATION_ENFORCE, .processes = PROCESSES_NONE,
-     .network = NETWORK_NONE, .isolation = ISOLATION_NAMESPACES,
+     .network = NETWORK_NONE, .workspaces = WORKSPACES_NONE, .workspace_bytes = 64 * MIB,
+     .isolation = ISOLATION_NAMESPACES,
      .cgroup = CGROUP_REQUIRED, .sync = SYNC_NORMAL, .keep_code = KEEP_CODE_YES,
      .ledger_days = 90, .ledger_bytes = 256 * MIB},
     /* Data work with numpy, pandas, matplotlib: threads and forks, no programs. */
@@ -30,7 +31,8 @@ static const struct policy profiles[] = {
      .file_bytes = 64 * MIB, .open_files = 256, .source_bytes = MIB, .cpus = 0,
      .collect_files = 1000, .collect_bytes = 64 * MIB,
      .validation = VALIDATION_ENFORCE, .processes = PROCESSES_FORK,
-     .network = NETWORK_NONE, .isolation = ISOLATION_NAMESPACES,
+     .network = NETWORK_NONE, .workspaces = WORKSPACES_NONE, .workspace_bytes = 64 * MIB,
+     .isolation = ISOLATION_NAMESPACES,
      .cgroup = CGROUP_REQUIRED, .sync = SYNC_NORMAL, .keep_code = KEEP_CODE_YES,
      .ledger_days = 90, .ledger_bytes = 256 * MIB},
     /* Long and large work that may run programs; the walls are the same. */
@@ -40,7 +42,8 @@ static const struct policy profiles[] = {
      .file_bytes = GIB, .open_files = 1024, .source_bytes = MIB, .cpus = 0,
      .collect_files = 1000, .collect_bytes = GIB,
      .validation = VALIDATION_WARN, .processes = PROCESSES_EXEC,
-     .network = NETWORK_NONE, .isolation = ISOLATION_NAMESPACES,
+     .network = NETWORK_NONE, .workspaces = WORKSPACES_NONE, .workspace_bytes = GIB,
+     .isolation = ISOLATION_NAMESPACES,
      .cgroup = CGROUP_REQUIRED, .sync = SYNC_NORMAL, .keep_code = KEEP_CODE_YES,
      .ledger_days = 90, .ledger_bytes = 256 * MIB},
 };

@@ -82,7 +82,7 @@ static void
 test_paths_lead_where_they_do(void **state)
 {
     static const char *const reads[] = {"/srv/data", "/usr/lib/python3"};
-    static const struct check_folders folders = {"/tmp", reads, 2};
+    static const struct check_folders folders = {"/tmp", "/workspace", reads, 2};
     static const struct {
         const char *path;
         bool prefix, read, write; /* outside for reading, for writing */
@@ -101,6 +101,8 @@ test_paths_lead_where_they_do(void **state)
         {"/srv/data", false, false, true, "/srv/data"},
         {"/srv/data/a.csv", false, false, true, "/srv/data/a.csv"},
         {"/srv/database", false, true, true, "/srv/database"},
+        {"/workspace/a", false, false, false, "/workspace/a"},
+        {"/workspaces/a", false, true, true, "/workspaces/a"},
         {"/dev/null", false, false, false, "/dev/null"},
         {"/dev/nullx", false, true, true, "/dev/nullx"},
         {"/dev/sda", false, true, true, "/dev/sda"},

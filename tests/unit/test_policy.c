@@ -48,6 +48,8 @@ test_profiles_hold_what_was_decided(void **state)
         {"network", "none", "none", "none"},
         {"read_paths", "", "", ""},
         {"data_paths", "", "", ""},
+        {"workspaces", "none", "none", "none"},
+        {"workspace_size", "64M", "64M", "1G"},
         {"isolation", "namespaces", "namespaces", "namespaces"},
         {"cgroup", "required", "required", "required"},
         {"sync", "normal", "normal", "normal"},
@@ -276,10 +278,10 @@ test_narrowing_goes_one_way(void **state)
 static void
 test_operator_fields_are_the_ones_meant(void **state)
 {
-    static const char *const names[] = {"validation",  "imports_denied", "rules",
-                                        "read_paths",  "data_paths",     "isolation",
-                                        "cgroup",      "sync",           "keep_code",
-                                        "ledger_days", "ledger_bytes"};
+    static const char *const names[] = {"validation", "imports_denied", "rules",
+                                        "read_paths", "data_paths",     "workspaces",
+                                        "isolation",  "cgroup",         "sync",
+                                        "keep_code",  "ledger_days",    "ledger_bytes"};
     (void)state;
     size_t found = 0;
     for (size_t i = 0; i < policy_fields_n; i++)
