@@ -82,8 +82,9 @@ struct cell {
     struct check_settings check;
     struct source source; /* the job's code, with its lines */
 
-    bool sealed;   /* the guest has said so */
-    bool going;    /* validated, where the policy asks for it: user code runs */
+    bool sealed; /* the guest has said so */
+    bool going;  /* validated, where the policy asks for it: user code runs */
+    bool unread; /* … and died with words of ours in its socket: no code of the job ran */
     bool exited;   /* the program has ended: wait_status is its */
     bool finished; /* on_end was called */
     int wait_status;

@@ -130,6 +130,35 @@ ended_by_filter(const struct facts *facts)
     return true;
 }
 
+/* It died of somebody's signal before it had read what we sent last: the job, or its go. */
+static bool
+died_unasked(const struct facts *facts)
+{
+    const struct cell *cell = facts->cell;
+    struct err err;
+    if (!cell->unread || cell->cause != CAUSE_NONE || facts->usage.oom_kills > 0)
+        return false;
+    err_set(&err, -ECHILD, "the cell was killed from outside before the code could run");
+    outcome_fail(facts->outcome, &err);
+    return true;
+}
+
+/* Neither code nor parser can do that to themselves: init is gone, or somebody has killed the
+ * interpreter. */
+static bool
+killed_in_validation(const struct facts *facts)
+{
+    const struct cell *cell = facts->cell;
+    struct err err;
+    bool killed = !cell->exited || (WIFSIGNALED(cell->wait_status) &&
+                                    WTERMSIG(cell->wait_status) == SIGKILL);
+    if (cell->going || cell->cause != CAUSE_NONE || facts->usage.oom_kills > 0 || !killed)
+        return false;
+    err_set(&err, -ECHILD, "the cell was killed from outside while its code was judged");
+    outcome_fail(facts->outcome, &err);
+    return true;
+}
+
 /* Validation's verdicts, and a cell that died under it: none of the code has run. */
 static bool
 judged(const struct facts *facts)
@@ -324,6 +353,8 @@ static bool (*const rules[])(const struct facts *) = {
     failed_before_code, /* ours: nothing of the user's has run */
     ended_for_call,     /* what we ended, and why */
     ended_by_filter,
+    died_unasked,
+    killed_in_validation,
     judged, /* before limits: none of them is the program's */
     out_of_memory, /* before time: a cell in its death throes may meet both */
     out_of_time,

@@ -147,6 +147,7 @@ hear_one(struct cell *cell)
         struct guest_checked checked;
     } sent;
     ssize_t n = fd_receive(cell->guest, &sent, sizeof(sent), NULL, 0);
+    cell->unread |= n == -ECONNRESET;
     if (n <= 0)
         return false;
     bool whole = n == (ssize_t)sizeof(sent.finding) || n == (ssize_t)sizeof(sent.checked);

@@ -54,6 +54,8 @@ static void
 on_failed(void *context, const struct err *err)
 {
     struct cell *cell = context;
+    if (cell->given && cell->exited)
+        return; /* how its program has ended is known: nothing more was asked */
     if (cell->failure.code == 0)
         cell->failure = *err;
     cell_end(cell, CAUSE_ABANDON);

@@ -192,7 +192,7 @@ hear_guest(struct cell *cell)
         return;
     if (n != (ssize_t)sizeof(ready) || (!cell->zygote && !validation_is_on(cell)))
         forget(&cell->on_guest);
-    if (n < 0)
+    if (n < 0 && n != -ECONNRESET) /* that one: it died before it had read its setup */
         cell_fail(cell, (int)n, "hear from the guest");
     if (n != (ssize_t)sizeof(ready) || ready.magic != GUEST_MAGIC)
         return; /* it died on the way: init reports how */
@@ -372,10 +372,21 @@ cell_catch_up(struct cell *cell)
         validation_hear(cell);
 }
 
+/* Whatever was in the guest's socket when it died, nobody has read: the kernel says so. */
+static void
+look_for_unread(struct cell *cell)
+{
+    char byte;
+    if (cell->guest >= 0 && cell->sealed &&
+        fd_receive(cell->guest, &byte, sizeof(byte), NULL, 0) == -ECONNRESET)
+        cell->unread = true;
+}
+
 void
 cell_finish(struct cell *cell)
 {
     cell_catch_up(cell);
+    look_for_unread(cell);
     if (cell->ended_us == 0)
         cell->ended_us = clock_now_us();
     stop_watching(cell);

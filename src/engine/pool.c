@@ -141,18 +141,28 @@ start_cold(struct pool_run *run, struct err *err)
     return r;
 }
 
-/* Takes an idle cell; false when there is none. */
+/* Takes an idle cell; false when there is none, or with run->cell set when it failed. One that
+ * has died while it was idle, which nobody has heard of yet, is followed by the next. */
 static bool
 start_warm(struct pool_run *run, const char *start, struct err *err)
 {
     struct environment *environment = run->environment;
-    struct cell *cell = environment_take(environment);
-    if (!cell)
-        return false;
     const struct cell_request request = request_of(run, environment_image(environment));
-    run->cell = cell;
-    return cell_give(cell, &request, start, &run->outcome, err) == 0;
+    struct cell *cell;
+    while ((cell = environment_take(environment))) {
+        run->cell = cell;
+        int r = cell_give(cell, &request, start, &run->outcome, err);
+        if (r == 0)
+            return true;
+        if (r != -EPIPE && r != -ECONNRESET)
+            return false;
+        run->cell = NULL;
+        environment_give_back(environment, cell);
+    }
+    return false;
 }
+
+static int wait_for_cell(struct pool_run *run, struct err *err);
 
 static void
 on_idle(void *context)
@@ -160,7 +170,7 @@ on_idle(void *context)
     struct pool_run *run = context;
     struct err err = {0};
     run->waits = false;
-    if (start_warm(run, "warm", &err))
+    if (start_warm(run, "warm", &err) || (!run->cell && wait_for_cell(run, &err) == 0))
         return;
     outcome_fail(&run->outcome, &err);
     tell_end(run);
@@ -179,6 +189,18 @@ on_lost(void *context)
     outcome_fail(&run->outcome, &err);
     tell_end(run);
     event_active(run->later, 0, 0);
+}
+
+/* As soon as a cell is there, or cold. */
+static int
+wait_for_cell(struct pool_run *run, struct err *err)
+{
+    run->wait = (struct environment_wait){on_idle, on_lost, run, NULL};
+    run->waits = environment_await(run->environment, &run->wait);
+    if (run->waits)
+        return 0;
+    run->environment = NULL;
+    return start_cold(run, err);
 }
 
 static struct environment *
@@ -261,14 +283,7 @@ start_cell(struct pool_run *run, struct err *err)
     }
     if (start_warm(run, "pool", err))
         return 0;
-    if (run->cell)
-        return err->code;
-    run->wait = (struct environment_wait){on_idle, on_lost, run, NULL};
-    run->waits = environment_await(run->environment, &run->wait);
-    if (run->waits)
-        return 0;
-    run->environment = NULL;
-    return start_cold(run, err);
+    return run->cell ? err->code : wait_for_cell(run, err);
 }
 
 /* A run's cell goes back where it came from. */

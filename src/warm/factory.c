@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/process.h"
 #include "guest/wire.h"
@@ -77,7 +78,6 @@ static void
 start_zygote(struct factory *factory, struct err *err)
 {
     int ends[2];
-    struct timeval limit = {.tv_sec = FACTORY_STEP_S};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) {
         err_sys(err, "make the zygote's socket");
         fail(err);
@@ -93,7 +93,6 @@ start_zygote(struct factory *factory, struct err *err)
     close(ZYGOTE_END_FD);
     close(STDERR_KEPT_FD);
     factory->zygote_socket = ends[0];
-    (void)setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 }
 
 static void
@@ -121,6 +120,44 @@ zygote_died(struct factory *factory)
     factory_report(&report, NULL, 0);
 }
 
+void
+factory_bury(struct factory *factory, struct factory_cell *cell)
+{
+    struct factory_report report = {.kind = FACTORY_GONE, .id = cell->id};
+    if (cell->program != 0 || cell->init != 0 || cell->is_making)
+        return;
+    factory_report(&report, NULL, 0);
+    factory_forget(factory, cell);
+}
+
+/* An init that dies takes its program along first. Its flags in /proc tell. */
+static bool
+init_is_dying(const struct factory *factory, const struct factory_cell *cell)
+{
+    enum { STAT_BYTES = 512, FLAGS_FIELD = 9, PF_EXITING = 0x4 };
+    char path[32], text[STAT_BYTES];
+    snprintf(path, sizeof(path), "%d/stat", cell->init);
+    if (cell->init <= 0 || file_read(factory->proc_fd, path, text, sizeof(text)) < 0)
+        return true;
+    const char *at = strrchr(text, ')'); /* the name's: field 2 */
+    for (int field = 2; at && field < FLAGS_FIELD; field++)
+        at = strchr(at + 1, ' ');
+    return at && (strtoul(at, NULL, 10) & PF_EXITING);
+}
+
+/* A program cannot kill its init: somebody outside has. Told before the program's end, which
+ * would look like its own doing. */
+static void
+check_init(const struct factory *factory, const struct factory_cell *cell, int status)
+{
+    struct factory_report report = {.kind = FACTORY_FAILED, .id = cell->id};
+    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL || cell->is_ended ||
+        !init_is_dying(factory, cell))
+        return;
+    err_set(&report.err, -ECHILD, "the cell's init was killed from outside");
+    factory_report(&report, NULL, 0);
+}
+
 /* The program's end is its cell's: init's death takes what is left of it along. */
 static void
 reaped(struct factory *factory, pid_t pid, int status, const struct rusage *usage)
@@ -132,17 +169,14 @@ reaped(struct factory *factory, pid_t pid, int status, const struct rusage *usag
         return; /* or an orphan from elsewhere in the jail */
     if (pid == cell->program) {
         cell->program = 0;
+        check_init(factory, cell, status);
         report_exit(cell, status, usage);
         if (cell->init > 0)
             kill(cell->init, SIGKILL);
     } else {
         cell->init = 0;
     }
-    if (cell->program == 0 && cell->init == 0) {
-        struct factory_report report = {.kind = FACTORY_GONE, .id = cell->id};
-        factory_report(&report, NULL, 0);
-        factory_forget(factory, cell);
-    }
+    factory_bury(factory, cell);
 }
 
 static void
@@ -155,6 +189,37 @@ reap_all(struct factory *factory)
         if (pid <= 0)
             return;
         reaped(factory, pid, status, &usage);
+    }
+}
+
+static void
+drain_signals(const struct factory *factory)
+{
+    struct signalfd_siginfo signal_info;
+    while (read(factory->signals, &signal_info, sizeof(signal_info)) > 0)
+        continue;
+}
+
+int
+factory_await(struct factory *factory, int socket, struct err *err)
+{
+    enum { MS_A_S = 1000, US_A_MS = 1000 };
+    struct pollfd polls[] = {{socket, POLLIN, 0}, {factory->signals, POLLIN, 0}};
+    uint64_t end_us = clock_now_us() + (uint64_t)FACTORY_STEP_S * MS_A_S * US_A_MS;
+    for (;;) {
+        uint64_t now_us = clock_now_us();
+        int left_ms = now_us < end_us ? (int)((end_us - now_us) / US_A_MS) : 0;
+        int n = poll(polls, 2, left_ms);
+        if (n < 0 && errno != EINTR)
+            return err_sys(err, "wait for an answer");
+        if (n > 0 && polls[1].revents) {
+            drain_signals(factory);
+            reap_all(factory);
+        }
+        if (n > 0 && polls[0].revents)
+            return 0;
+        if (left_ms == 0)
+            return err_set(err, -ETIMEDOUT, "no answer within %d s", FACTORY_STEP_S);
     }
 }
 
@@ -194,16 +259,14 @@ watch_children(struct err *err)
 }
 
 static NORETURN void
-serve(struct factory *factory, int signals)
+serve(struct factory *factory)
 {
-    struct pollfd polls[] = {{REPORT_FD, POLLIN, 0}, {signals, POLLIN, 0}};
+    struct pollfd polls[] = {{REPORT_FD, POLLIN, 0}, {factory->signals, POLLIN, 0}};
     for (;;) {
         if (poll(polls, 2, -1) < 0 && errno != EINTR)
             _exit(EXIT_FAILURE);
-        struct signalfd_siginfo signal_info;
         if (polls[1].revents)
-            while (read(signals, &signal_info, sizeof(signal_info)) > 0)
-                continue;
+            drain_signals(factory);
         reap_all(factory);
         if (polls[0].revents)
             on_request(factory);
@@ -234,7 +297,7 @@ factory_main(const struct factory_task *task)
     fd_close(&entered.tmp_fd);
     if (factory_net_open_home(&factory, &err) < 0)
         fail(&err);
-    int signals = watch_children(&err);
+    factory.signals = watch_children(&err);
     start_zygote(&factory, &err);
-    serve(&factory, signals);
+    serve(&factory);
 }

@@ -194,7 +194,6 @@ static int
 start_init(struct making *making, struct err *err)
 {
     int ends[2], joined[2];
-    struct timeval limit = {.tv_sec = FACTORY_STEP_S};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return err_sys(err, "make the init's socket");
     making->socket = ends[0];
@@ -204,7 +203,6 @@ start_init(struct making *making, struct err *err)
         return err->code;
     }
     making->joined = joined[1];
-    (void)setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
     int r = clone_init(making, ends[1], joined[0], err);
     close(ends[1]);
     close(joined[0]);
@@ -235,6 +233,10 @@ static int
 hear_init(struct making *making, int *fds, size_t fds_n, struct err *err)
 {
     struct init_word word;
+    int r = factory_await(making->factory, making->socket, err);
+    if (r < 0)
+        return err_set(err, r, "the cell's init hangs: it gave no answer within %d s",
+                       FACTORY_STEP_S);
     ssize_t n = fd_receive(making->socket, &word, sizeof(word), fds, fds_n);
     if (n != (ssize_t)sizeof(word))
         return err_set(err, -ECHILD, "the cell's init gave no answer");
@@ -271,6 +273,8 @@ fork_program(struct making *making, struct err *err)
     for (size_t i = FACTORY_JOINS; i < making->fds_n; i++)
         fds[n++] = making->fds[i];
     int r = fd_send(factory->zygote_socket, &request, sizeof(request), fds, n);
+    if (r == 0)
+        r = factory_await(factory, factory->zygote_socket, err);
     if (r == 0 && fd_receive(factory->zygote_socket, &reply, sizeof(reply), NULL, 0) !=
                       (ssize_t)sizeof(reply))
         r = -EPIPE;
@@ -307,6 +311,17 @@ make(struct making *making, struct err *err)
     return r;
 }
 
+/* Of what could not be made GONE follows when it is reaped, as of any other. */
+static void
+leave(struct factory *factory, struct factory_cell *cell, bool is_made)
+{
+    cell->is_making = false;
+    cell->is_ended = !is_made;
+    if (!is_made && cell->init > 0)
+        kill(cell->init, SIGKILL);
+    factory_bury(factory, cell);
+}
+
 void
 factory_make(struct factory *factory, uint32_t id, const int *fds, size_t fds_n)
 {
@@ -323,22 +338,17 @@ factory_make(struct factory *factory, uint32_t id, const int *fds, size_t fds_n)
                 ? err_set(&report.err, -EAGAIN, "the factory has no room for a cell")
                 : 0;
     if (r == 0) {
-        *making.cell = (struct factory_cell){.id = id, .net = -1};
+        *making.cell = (struct factory_cell){.id = id, .net = -1, .is_making = true};
         r = make(&making, &report.err);
         making.cell->is_clean = r == 0;
     }
-    if (r < 0) {
+    if (r < 0)
         report.kind = FACTORY_FAILED;
-        if (making.cell && making.cell->init > 0)
-            kill(making.cell->init, SIGKILL); /* GONE follows when it is reaped */
-        else if (making.cell)
-            factory_forget(factory, making.cell);
-    }
     factory_report(&report, making.entered, r == 0 ? 2 : 0);
-    if (r < 0 && (!making.cell || making.cell->init == 0)) {
-        struct factory_report gone = {.kind = FACTORY_GONE, .id = id};
-        factory_report(&gone, NULL, 0);
-    }
+    if (making.cell)
+        leave(factory, making.cell, r == 0);
+    else
+        factory_report(&(struct factory_report){.kind = FACTORY_GONE, .id = id}, NULL, 0);
     fd_close(&making.socket);
     fd_close(&making.pidfd);
     for (size_t i = 0; i < 3; i++)
@@ -349,6 +359,8 @@ void
 factory_kill(struct factory *factory, uint32_t id)
 {
     struct factory_cell *cell = find_id(factory, id);
-    if (cell && cell->init > 0)
-        kill(cell->init, SIGKILL);
+    if (!cell || cell->init <= 0)
+        return;
+    cell->is_ended = true;
+    kill(cell->init, SIGKILL);
 }

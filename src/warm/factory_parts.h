@@ -16,12 +16,15 @@ struct factory_cell {
     pid_t init, program; /* 0: reaped, or not there yet */
     int net;             /* the network namespace that was lent to it; -1: its own */
     bool is_clean;       /* it was made: its namespace was as new */
+    bool is_making;      /* its row stays, whatever of it has died already */
+    bool is_ended;       /* by the supervisor's wish */
 };
 
 struct factory {
     const struct factory_task *task;
     pid_t zygote;
     int zygote_socket;
+    int signals;    /* a signalfd: children have changed */
     int proc_fd;    /* the factory's own /proc: identity maps are written through it */
     uint32_t users; /* handed out so far */
     int home_net;   /* our own network namespace */
@@ -31,9 +34,13 @@ struct factory {
 };
 
 void factory_report(const struct factory_report *report, const int *fds, size_t fds_n);
+/* Waits for a word over this socket, and buries the dead of other cells meanwhile: what has
+ * ended is told at once, whoever does not answer. */
+int factory_await(struct factory *factory, int socket, struct err *err) MUST_USE;
 /* The cell that a process belongs to, or NULL. */
 struct factory_cell *factory_find(struct factory *factory, pid_t pid);
-/* Nothing of it is left. */
+/* Says so, and forgets the cell, when nothing of it is left. */
+void factory_bury(struct factory *factory, struct factory_cell *cell);
 void factory_forget(struct factory *factory, struct factory_cell *cell);
 /* Makes a cell and reports that it is made, or why not. */
 void factory_make(struct factory *factory, uint32_t id, const int *fds, size_t fds_n);

@@ -68,13 +68,15 @@ end_factory(struct zygote *zygote)
     zygote->factory = 0;
 }
 
-/* … and so are its cells. */
+/* … and so are its cells. why: NULL when it is our wish. */
 static void
-tell_all_gone(struct zygote *zygote)
+tell_all_gone(struct zygote *zygote, const struct err *why)
 {
     for (size_t i = 0; i < ROWS; i++) {
         struct row row = zygote->rows[i];
         zygote->rows[i].id = 0;
+        if (row.id != 0 && why)
+            row.cell.on_failed(row.cell.context, why);
         if (row.id != 0)
             row.cell.on_gone(row.cell.context);
     }
@@ -89,7 +91,7 @@ factory_gone(struct zygote *zygote)
     zygote->on_factory = NULL;
     end_factory(zygote);
     err_set(&err, -ECHILD, "the factory of warm cells has died");
-    tell_all_gone(zygote);
+    tell_all_gone(zygote, &err);
     die(zygote, &err);
 }
 
@@ -321,7 +323,7 @@ zygote_free(struct zygote *zygote)
     fd_close(&zygote->zygote_socket);
     if (zygote->factory > 0)
         end_factory(zygote);
-    tell_all_gone(zygote);
+    tell_all_gone(zygote, NULL);
     free(zygote->factory_plan);
     free(zygote->cell_plan);
     free(zygote);

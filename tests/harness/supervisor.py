@@ -38,6 +38,12 @@ class Supervisor:
         self.kill()
 
     def start(self):
+        self.launch()
+        self.wait(lambda: self.status() is not None, "it answers", START_S)
+        return self
+
+    def launch(self):
+        """Starts it and waits for nothing."""
         argv = [self.program, "serve", "--socket", self.socket, *self.options]
         for path in self.policies.values():
             argv += ["--policy", path]
@@ -48,8 +54,6 @@ class Supervisor:
                 start_new_session=True)
         if self.identity.groups:
             self.identity.groups.note(self.process.pid)
-        self.wait(lambda: self.status() is not None, "it answers", START_S)
-        return self
 
     @property
     def pid(self):
