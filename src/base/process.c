@@ -5,7 +5,23 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+uint64_t
+process_cpu_us(const struct rusage *usage)
+{
+    enum { US_PER_S = 1000000 };
+    return (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * US_PER_S +
+           (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec);
+}
+
+uint64_t
+process_peak_bytes(const struct rusage *usage)
+{
+    enum { KIB = 1024 };
+    return (uint64_t)usage->ru_maxrss * KIB;
+}
 
 unsigned
 process_cpus(void)

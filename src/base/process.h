@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/attr.h"
 #include "base/err.h"
@@ -14,6 +15,10 @@ struct process_fd {
 
 enum { PROCESS_FDS_MAX = 16 };
 
+/* What a process that was waited for has used, its waited-for children included. */
+struct rusage;
+uint64_t process_cpu_us(const struct rusage *usage);
+uint64_t process_peak_bytes(const struct rusage *usage);
 /* How many CPUs it may run on; at least 1. */
 unsigned process_cpus(void);
 /* Every signal to its default, none blocked. */

@@ -131,6 +131,14 @@ void cell_catch_up(struct cell *cell);
 /* Everything in the cell is dead: what its pipes hold is all there will be. Decides, releases,
  * and tells. */
 void cell_finish(struct cell *cell);
+/* The program has ended: its wait status, and what it has used as far as that is more than is
+ * known. */
+void cell_note_exit(struct cell *cell, int wait_status, uint64_t cpu_us,
+                    uint64_t peak_bytes);
+void cell_note_usage(struct cell *cell, uint64_t cpu_us, uint64_t peak_bytes);
+/* After that: when the kernel counts one process, it is init, which is ours and about to die. All
+ * that ran the code is dead, and nobody needs to wait for more. */
+void cell_finish_early(struct cell *cell);
 /* Ends the cell for a reason; the first reason counts. */
 void cell_end(struct cell *cell, enum cause cause);
 /* Ends it for a fault of ours: what, and why as an errno. The first one is told. */

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -176,16 +177,20 @@ kill_children(void)
 
 /* Reaps whoever died; true when the program itself did. */
 static bool
-reap(pid_t program, int *ret_status)
+reap(pid_t program, struct init_message *ret)
 {
     bool ended = false;
     for (;;) {
         int status;
-        pid_t pid = waitpid(-1, &status, WNOHANG);
+        struct rusage usage;
+        pid_t pid = wait4(-1, &status, WNOHANG, &usage);
         if (pid <= 0)
             return ended;
         if (pid == program) {
-            *ret_status = status;
+            *ret = (struct init_message){.kind = INIT_EXITED,
+                                         .wait_status = status,
+                                         .cpu_us = process_cpu_us(&usage),
+                                         .peak_bytes = process_peak_bytes(&usage)};
             ended = true;
         }
     }
@@ -201,12 +206,10 @@ watch_program(pid_t program, int signals, bool own_pid_namespace)
         if (polls[0].revents)
             break; /* the supervisor never writes twice: it is gone */
         struct signalfd_siginfo signal_info;
-        int status;
+        struct init_message message;
         if (polls[1].revents)
             (void)!read(signals, &signal_info, sizeof(signal_info));
-        if (reap(program, &status)) {
-            const struct init_message message = {.kind = INIT_EXITED,
-                                                 .wait_status = status};
+        if (reap(program, &message)) {
             (void)!report(&message, NULL, 0);
             break;
         }

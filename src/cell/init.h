@@ -21,8 +21,9 @@ enum init_message_kind {
 
 struct init_message {
     uint32_t kind;
-    int32_t wait_status; /* of INIT_EXITED, as wait(2) gives it */
-    struct err err;      /* of INIT_FAILED */
+    int32_t wait_status; /* of INIT_EXITED, as wait(2) gives it; and what it has used */
+    uint64_t cpu_us, peak_bytes;
+    struct err err; /* of INIT_FAILED */
 };
 
 struct init_task {

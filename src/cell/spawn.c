@@ -217,7 +217,11 @@ start_init(struct cell *cell, struct child_ends *child, struct err *err)
     }
     if (r == 0 && cell->request.before_code)
         r = cell->request.before_code(cell->request.context, err);
-    return r == 0 ? send_setup(cell, err) : r;
+    if (r == 0)
+        r = send_setup(cell, err);
+    if (r == 0) /* others' leftovers can wait until ours runs */
+        cgroup_sweep(&cell->cgroup);
+    return r;
 }
 
 int

@@ -65,17 +65,9 @@ static void
 on_exited(void *context, int wait_status, uint64_t cpu_us, uint64_t peak_bytes)
 {
     struct cell *cell = context;
-    cell->exited = true;
-    cell->wait_status = wait_status;
-    cell->ended_us = clock_now_us();
-    if (cpu_us > cell->meter_cpu_us)
-        cell->meter_cpu_us = cpu_us;
-    if (peak_bytes > cell->meter_peak_bytes)
-        cell->meter_peak_bytes = peak_bytes;
-    /* Only init is left, which is ours and dies as this is read: nobody needs to wait for it. */
-    if (cell->given && !cell->finished && !cell->unwanted &&
-        cgroup_holds_one(&cell->cgroup))
-        cell_finish(cell);
+    cell_note_exit(cell, wait_status, cpu_us, peak_bytes);
+    if (cell->given)
+        cell_finish_early(cell);
 }
 
 static void

@@ -239,6 +239,31 @@ has_proc(const struct cell *cell)
     return cell->request.policy->isolation == ISOLATION_NAMESPACES;
 }
 
+void
+cell_note_usage(struct cell *cell, uint64_t cpu_us, uint64_t peak_bytes)
+{
+    if (cpu_us > cell->meter_cpu_us)
+        cell->meter_cpu_us = cpu_us;
+    if (peak_bytes > cell->meter_peak_bytes)
+        cell->meter_peak_bytes = peak_bytes;
+}
+
+void
+cell_note_exit(struct cell *cell, int wait_status, uint64_t cpu_us, uint64_t peak_bytes)
+{
+    cell->exited = true;
+    cell->wait_status = wait_status;
+    cell->ended_us = clock_now_us();
+    cell_note_usage(cell, cpu_us, peak_bytes);
+}
+
+void
+cell_finish_early(struct cell *cell)
+{
+    if (!cell->finished && !cell->unwanted && cgroup_holds_one(&cell->cgroup))
+        cell_finish(cell);
+}
+
 static void
 take_message(struct cell *cell, struct init_message *message, int *fds)
 {
@@ -254,9 +279,7 @@ take_message(struct cell *cell, struct init_message *message, int *fds)
         note_failure(cell, &message->err);
         break;
     case INIT_EXITED:
-        cell->exited = true;
-        cell->wait_status = message->wait_status;
-        cell->ended_us = clock_now_us();
+        cell_note_exit(cell, message->wait_status, message->cpu_us, message->peak_bytes);
         break;
     default:
         break;
@@ -286,6 +309,8 @@ on_report(evutil_socket_t fd, short what, void *context)
     ssize_t n = read_message(cell);
     if (n <= 0 && n != -EAGAIN)
         forget(&cell->on_report);
+    else if (cell->exited)
+        cell_finish_early(cell);
 }
 
 static void
@@ -306,15 +331,7 @@ reap_init(struct cell *cell)
     while (wait4(cell->init, &status, 0, &usage) < 0 && errno == EINTR)
         continue;
     cell->init = 0;
-    enum { US_PER_S = 1000000, KIB = 1024 };
-    uint64_t cpu_us =
-        (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * US_PER_S +
-        (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-    if (cpu_us > cell->meter_cpu_us)
-        cell->meter_cpu_us = cpu_us;
-    uint64_t resident = (uint64_t)usage.ru_maxrss * KIB;
-    if (resident > cell->meter_peak_bytes)
-        cell->meter_peak_bytes = resident;
+    cell_note_usage(cell, process_cpu_us(&usage), process_peak_bytes(&usage));
 }
 
 static void

@@ -19,7 +19,7 @@ struct forward {
     struct event_base *base;
     struct outcome *outcome;
     struct record record;
-    bool recorded;
+    bool recorded, ended;
 };
 
 static void
@@ -47,10 +47,20 @@ forward_event(void *context, const struct run_event *event)
     forward->request->on_event(forward->request->context, &own);
 }
 
+/* Once. */
+static void
+end_record(struct forward *forward)
+{
+    if (!forward->ended && !forward->request->validate_only)
+        record_end(&forward->record, forward->outcome);
+    forward->ended = true;
+}
+
 static void
 forward_end(void *context)
 {
-    const struct forward *forward = context;
+    struct forward *forward = context;
+    end_record(forward); /* while what is left of the cell ends */
     event_base_loopbreak(forward->base);
 }
 
@@ -125,8 +135,7 @@ engine_run(const struct run_request *request, struct outcome *ret)
      * failed, whatever it was. */
     if (base && begin_record(&forward, &err) < 0)
         outcome_fail(ret, &err);
-    if (!request->validate_only)
-        record_end(&forward.record, ret);
+    end_record(&forward);
     if (base)
         event_base_free(base);
 }

@@ -163,8 +163,8 @@ clean_house(void)
 {
     struct cgroup cgroup;
     struct err err;
-    cgroup_init(&cgroup);
-    (void)!cgroup_find(&cgroup, &err);
+    if (cgroup_find(&cgroup, &err) == 0)
+        cgroup_sweep(&cgroup);
 }
 
 /* The default policy and the operator's own are what clients will name. One that cannot be

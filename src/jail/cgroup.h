@@ -36,9 +36,10 @@ struct cgroup_usage {
 };
 
 /* Finds writable parents and names the group; makes nothing. -ENOENT or -EACCES with a
- * sentence when there are none. Removes groups left behind by dead supervisors on the
- * way. */
+ * sentence when there are none. */
 int cgroup_find(struct cgroup *ret, struct err *err) MUST_USE;
+/* Removes groups that dead supervisors have left beneath the same parents. */
+void cgroup_sweep(const struct cgroup *cgroup);
 /* Another one beneath the same parents: a name, no look around. */
 void cgroup_like(const struct cgroup *other, struct cgroup *ret);
 /* Removes every group of the supervisor that named this one; for when it is dead. */

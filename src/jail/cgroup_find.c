@@ -17,11 +17,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "jail/cgroup_parts.h"
 
-enum { TABLE_BYTES = 128 * 1024, MOUNTS_MAX = 4096, STALE_MAX = 4096 };
+enum {
+    GROUPS_BYTES = 16 * 1024,
+    MOUNTS_BYTES_MAX = 8 << 20,
+    LINE_BYTES = 8 * 1024,
+    MOUNTS_MAX = 4096,
+    STALE_MAX = 4096,
+};
+
+/* What /proc/self says, read once. */
+struct tables {
+    char groups[GROUPS_BYTES]; /* cgroup */
+    struct buf mounts;         /* mountinfo, with a NUL at its end */
+};
 
 static const char supervisor_group[] = "supervisor";
 static const char *const v1_controllers[CGROUP_SLOTS] = {
@@ -83,31 +96,45 @@ mount_matches(const char *line, const char *controller, char *root, char *point)
 }
 
 static int
-find_mount(const char *controller, char root[CGROUP_PATH_BYTES],
-           char point[CGROUP_PATH_BYTES])
+find_mount(const struct tables *tables, const char *controller,
+           char root[CGROUP_PATH_BYTES], char point[CGROUP_PATH_BYTES])
 {
-    FILE *mounts = fopen("/proc/self/mountinfo", "re");
-    if (!mounts)
-        return -errno;
-    char *line = NULL;
-    size_t capacity = 0;
-    int r = -ENOENT;
-    for (int i = 0; i < MOUNTS_MAX && r < 0 && getline(&line, &capacity, mounts) > 0; i++)
+    UNCLEARED char line[LINE_BYTES];
+    const char *at = tables->mounts.p;
+    for (int i = 0; i < MOUNTS_MAX && *at != '\0'; i++) {
+        const char *end = strchrnul(at, '\n');
+        snprintf(line, sizeof(line), "%.*s", (int)(end - at), at);
         if (mount_matches(line, controller, root, point))
-            r = 0;
-    free(line);
-    fclose(mounts);
-    return r;
+            return 0;
+        at = end + (*end != '\0');
+    }
+    return -ENOENT;
+}
+
+static int
+read_tables(struct tables *tables, struct err *err)
+{
+    ssize_t n =
+        file_read(AT_FDCWD, "/proc/self/cgroup", tables->groups, sizeof(tables->groups));
+    if (n < 0)
+        return err_set(err, (int)n, "read /proc/self/cgroup: %s",
+                       strerrordesc_np((int)-n));
+    AUTO_CLOSE int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+    int r = fd < 0 ? -errno : fd_read_all(fd, &tables->mounts);
+    if (r == 0)
+        r = buf_append(&tables->mounts, "", 1);
+    return r < 0 ? err_set(err, r, "read /proc/self/mountinfo: %s", strerrordesc_np(-r))
+                 : 0;
 }
 
 /* Our own group's folder in a hierarchy, as a path in this mount namespace. */
 static int
-own_folder(char *table, const char *controller, char path[CGROUP_PATH_BYTES])
+own_folder(struct tables *tables, const char *controller, char path[CGROUP_PATH_BYTES])
 {
     char group[CGROUP_PATH_BYTES], root[CGROUP_PATH_BYTES], point[CGROUP_PATH_BYTES];
-    int r = own_group(table, controller, group);
+    int r = own_group(tables->groups, controller, group);
     if (r == 0)
-        r = find_mount(controller, root, point);
+        r = find_mount(tables, controller, root, point);
     if (r < 0)
         return r;
     /* In a container the mount may begin at our group: its path counts from there. */
@@ -161,16 +188,16 @@ step_down(const char *path)
 }
 
 static int
-find_v2(char *table, struct cgroup *cgroup)
+find_v2(struct tables *tables, struct cgroup *cgroup)
 {
     char own[CGROUP_PATH_BYTES], root[CGROUP_PATH_BYTES], point[CGROUP_PATH_BYTES];
-    int r = own_folder(table, NULL, own);
+    int r = own_folder(tables, NULL, own);
     if (r < 0)
         return r;
     char *last = strrchr(own, '/');
     if (last && strcmp(last + 1, supervisor_group) == 0)
         *last = '\0'; /* an earlier adyton has stepped down already, or somebody for it */
-    if (find_mount(NULL, root, point) < 0 ||
+    if (find_mount(tables, NULL, root, point) < 0 ||
         !folder_controllers_include(point, "cgroup.controllers"))
         return -ENOENT; /* a hybrid host: the controllers are bound to v1 */
 
@@ -203,11 +230,11 @@ find_v2(char *table, struct cgroup *cgroup)
 }
 
 static int
-find_v1(char *table, struct cgroup *cgroup)
+find_v1(struct tables *tables, struct cgroup *cgroup)
 {
     for (size_t i = 0; i < CGROUP_SLOTS; i++) {
         char *parent = cgroup->slots[i].parent;
-        int r = own_folder(table, v1_controllers[i], parent);
+        int r = own_folder(tables, v1_controllers[i], parent);
         if (r == 0 && access(parent, W_OK) < 0)
             r = -errno;
         if (r < 0)
@@ -325,20 +352,22 @@ cgroup_remove_family(const struct cgroup *cgroup)
 int
 cgroup_find(struct cgroup *ret, struct err *err)
 {
-    char table[16 * 1024];
+    UNCLEARED struct tables tables;
     cgroup_init(ret);
-    ssize_t n = file_read(AT_FDCWD, "/proc/self/cgroup", table, sizeof(table));
-    if (n < 0)
-        return err_set(err, (int)n, "read /proc/self/cgroup: %s",
-                       strerrordesc_np((int)-n));
-
-    int r = find_v2(table, ret);
+    buf_init(&tables.mounts, MOUNTS_BYTES_MAX);
+    int r = read_tables(&tables, err);
+    if (r < 0) {
+        buf_done(&tables.mounts);
+        return r;
+    }
+    r = find_v2(&tables, ret);
     ret->version = 2;
     if (r == -ENOENT) {
         cgroup_init(ret);
-        r = find_v1(table, ret);
+        r = find_v1(&tables, ret);
         ret->version = 1;
     }
+    buf_done(&tables.mounts);
     if (r < 0) {
         cgroup_init(ret);
         return refusal(r, err);
@@ -351,8 +380,13 @@ cgroup_find(struct cgroup *ret, struct err *err)
                        strerrordesc_np(-r));
     }
     name_group(ret, started);
-    for (size_t i = 0; i < CGROUP_SLOTS; i++)
-        if (ret->slots[i].parent[0] != '\0')
-            sweep(ret->slots[i].parent);
     return 0;
+}
+
+void
+cgroup_sweep(const struct cgroup *cgroup)
+{
+    for (size_t i = 0; i < CGROUP_SLOTS; i++)
+        if (cgroup->slots[i].parent[0] != '\0')
+            sweep(cgroup->slots[i].parent);
 }

@@ -98,14 +98,11 @@ start_zygote(struct factory *factory, struct err *err)
 static void
 report_exit(const struct factory_cell *cell, int status, const struct rusage *usage)
 {
-    enum { US_PER_S = 1000000, KIB = 1024 };
-    struct factory_report report = {
-        .kind = FACTORY_EXITED,
-        .id = cell->id,
-        .wait_status = status,
-        .cpu_us = (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * US_PER_S +
-                  (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec),
-        .peak_bytes = (uint64_t)usage->ru_maxrss * KIB};
+    struct factory_report report = {.kind = FACTORY_EXITED,
+                                    .id = cell->id,
+                                    .wait_status = status,
+                                    .cpu_us = process_cpu_us(usage),
+                                    .peak_bytes = process_peak_bytes(usage)};
     factory_report(&report, NULL, 0);
 }
 

@@ -149,7 +149,7 @@ test_only_orphans_are_swept(void **state)
     group_path(orphan, sizeof(orphan), 0, name);
     assert_int_equal(mkdir(living, 0755), 0);
     assert_int_equal(mkdir(orphan, 0755), 0);
-    find_group();
+    cgroup_sweep(&group);
     int orphan_stays = access(orphan, F_OK), living_stays = access(living, F_OK);
     rmdir(orphan);
     rmdir(living);
@@ -172,8 +172,10 @@ find_without_start_time_of(pid_t pid)
         mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
         mount("/dev/null", path, NULL, MS_BIND, NULL) < 0)
         return CANNOT_HIDE;
-    return cgroup_find(&found, &err) < 0 && strstr(err.text, "start time") ? REFUSED
-                                                                           : FOUND;
+    if (cgroup_find(&found, &err) < 0 && strstr(err.text, "start time"))
+        return REFUSED;
+    cgroup_sweep(&found);
+    return FOUND;
 }
 
 static void
