@@ -16,12 +16,13 @@
 
 enum { ELSEWHERE = 2, TEXT_BYTES_MAX = 64 << 10 };
 
-/* Libraries that are told when they have been loaded: a class of theirs, in a module. */
+/* Libraries that are changed when they have been loaded: that member of the module is there. */
 static const struct library {
-    const char *package, *module, *class, *hook;
+    const char *package, *module, *member, *hook;
 } libraries[] = {
     {"matplotlib", "matplotlib.backend_bases", "FigureManagerBase", "hook_matplotlib"},
     {"plotly", "plotly.basedatatypes", "BaseFigure", "hook_plotly"},
+    {"IPython", "IPython.core.display_functions", "display", "hook_ipython"},
 };
 enum { LIBRARIES = sizeof(libraries) / sizeof(*libraries) };
 
@@ -223,7 +224,7 @@ static void
 hook(struct display *display, size_t i)
 {
     PyObject *module = display->hooked[i] ? NULL : loaded_module(libraries[i].module);
-    if (!module || !PyObject_HasAttrString(module, libraries[i].class))
+    if (!module || !PyObject_HasAttrString(module, libraries[i].member))
         return;
     display->hooked[i] = true; /* first: loading display.py asks again */
     PyObject *done = call(libraries[i].hook, module);

@@ -324,6 +324,17 @@ def hook_matplotlib(module):
     module.FigureManagerBase.show = _show_manager
 
 
+def hook_ipython(module):
+    """Its display() prints where no shell of its own runs. The function stays, for it is in many
+    modules by now: what it does is changed."""
+    def instead(*objs, include=None, exclude=None, metadata=None, transient=None,
+                display_id=None, raw=False, clear=False, **others):
+        _adyton_display(*objs, include=include, exclude=exclude, metadata=metadata, raw=raw)
+    module._adyton_display = display
+    module.display.__kwdefaults__ = instead.__kwdefaults__
+    module.display.__code__ = instead.__code__
+
+
 def hook_plotly(module):
     def show(self, *arguments, **options):
         display(self)

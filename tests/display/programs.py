@@ -163,6 +163,16 @@ Model.__module__ = "bokeh.model"
 module("bokeh"); module("bokeh.embed", json_item=lambda model: {"root_id": "1"})
 display(Model())
 """
+IPYTHON = """
+from IPython.display import HTML, Markdown, display
+display(HTML("<b>x</b>"), Markdown("*a*"))
+display({"text/plain": "raw"}, raw=True, metadata={"a": 1})
+"""
+ALTAIR = """
+import warnings; warnings.simplefilter("ignore")
+import altair, pandas
+display(altair.Chart(pandas.DataFrame({"a": [1, 2]})).mark_bar().encode(x="a"))
+"""
 BOUNDS = """
 class Big:
     def __repr__(self): return "big"

@@ -244,6 +244,19 @@ def check_libraries(outcome):
                {"root_id": "1"})
 
 
+def check_ipython(outcome):
+    return ended(outcome) + expect("printed", outcome["stdout"], "") + \
+        expect("html", data(outcome, 0).get("text/html"), "<b>x</b>") + \
+        expect("markdown", data(outcome, 1).get("text/markdown"), "*a*") + \
+        expect("raw", data(outcome, 2), {"text/plain": "raw"})
+
+
+def check_altair(outcome):
+    found = [(mime, chart.get("mark")) for mime, chart in data(outcome, 0).items()
+             if mime.startswith("application/vnd.vegalite.v")]
+    return ended(outcome) + ([] if len(found) == 1 and "bar" in str(found[0][1]) else [found])
+
+
 def check_bounds(outcome):
     first, second, third = (outcome["results"] + [{}, {}, {}])[:3]
     text = first.get("data", {}).get("text/plain", "")
@@ -314,6 +327,8 @@ CHECKS = (
     ("tables", programs.TABLES, (), check_table, ("pandas",)),
     ("images of PIL", programs.IMAGE, (), check_image, ("PIL",)),
     ("stand-ins for polars, plotly, altair, bokeh", programs.LIBRARIES, (), check_libraries, ()),
+    ("display of IPython", programs.IPYTHON, (), check_ipython, ("IPython",)),
+    ("a chart of altair", programs.ALTAIR, (), check_altair, ("altair",)),
     ("large items", programs.BOUNDS, (), check_bounds, ()),
     ("too many items", programs.MANY, (), check_too_many, ()),
     ("a __repr__ without an end", programs.ENDLESS, ("--timeout", "3s"), check_endless, ()),
