@@ -148,7 +148,9 @@ take_path(struct collect *c, const char *path, struct err *err)
         c->walk.skipped[SKIP_MANY]++;
         return 0;
     }
-    AUTO_CLOSE int fd = collect_open(c->walk.root, path, O_RDONLY);
+    AUTO_CLOSE int fd = c->limits->alive
+                            ? collect_open_alive(c->walk.root, path, O_RDONLY)
+                            : collect_open(c->walk.root, path, O_RDONLY);
     struct stat st;
     if (fd < 0 && collect_is_ours(fd))
         return err_set(err, fd, "read %.100s of what the code left in /tmp: %s", path,

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/attr.h"
@@ -28,6 +29,8 @@ struct collect_limits {
     /* Folders, relative to /tmp, that the cell's environment made for itself (caches):
      * left out without a word. NULL-terminated; may be NULL. */
     const char *const *own_folders;
+    /* The code still runs, and what it made unreadable stays so. */
+    bool alive;
 };
 
 /* Fills outcome->files, sorted by path, files_skipped and files_note. Copies into the

@@ -47,6 +47,8 @@ void collect_walk_done(struct collect_walk *walk);
 /* Opens a file or folder beneath root for reading; as its owner even where its mode says
  * no. A negative errno; -EXDEV when it lies on another file system. */
 int collect_open(int root, const char *path, int flags) MUST_USE;
+/* The same, changing no mode. */
+int collect_open_alive(int root, const char *path, int flags) MUST_USE;
 /* An error that says nothing of the file: we have no memory or no descriptor left. */
 bool collect_is_ours(int error);
 

@@ -48,6 +48,12 @@ give_back_mode(int root, const char *path)
 }
 
 int
+collect_open_alive(int root, const char *path, int flags)
+{
+    return open_beneath(root, path, flags);
+}
+
+int
 collect_open(int root, const char *path, int flags)
 {
     int fd = open_beneath(root, path, flags);
@@ -152,7 +158,10 @@ walk_name(struct collect_walk *walk, int dir, const char *folder, const char *na
 static int
 walk_open(struct collect_walk *walk, const char *folder, DIR **ret)
 {
-    int fd = collect_open(walk->root, folder[0] ? folder : ".", O_RDONLY | O_DIRECTORY);
+    bool alive = walk->limits->alive;
+    const char *path = folder[0] ? folder : ".";
+    int fd = alive ? collect_open_alive(walk->root, path, O_RDONLY | O_DIRECTORY)
+                   : collect_open(walk->root, path, O_RDONLY | O_DIRECTORY);
     if (fd < 0 && collect_is_ours(fd))
         return fd;
     if (fd < 0) {
@@ -161,7 +170,8 @@ walk_open(struct collect_walk *walk, const char *folder, DIR **ret)
     }
     /* Names can be listed with r alone; to look at them takes x. */
     struct stat st;
-    if (fstat(fd, &st) == 0 && (st.st_mode & 0500) != 0500 && st.st_uid == geteuid())
+    if (!alive && fstat(fd, &st) == 0 && (st.st_mode & 0500) != 0500 &&
+        st.st_uid == geteuid())
         (void)fchmod(fd, (st.st_mode & 0777) | 0700);
     *ret = fdopendir(fd);
     if (!*ret) {

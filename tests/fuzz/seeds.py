@@ -80,11 +80,22 @@ def displays():
             item(0, text) + item(1, chart) + item(1, part(b"image/svg+xml", b"<svg/>")) + b"\5\0ab"]
 
 
+def files():
+    """Messages of the process that reads a cell's files: see fuzz_files.c and files_parts.h."""
+    def message(word, body, n=0):
+        return struct.pack("<HII", len(body) + 8, word, n) + body
+    entry = struct.pack("<1024sQ128s65s7x", b"d/a\xff\n", 8, b"text/csv", b"a" * 64)
+    end = struct.pack("<Qi236s256s65s7x", 1, -2, b"gone: there is no such file", b"1 link skipped",
+                      b"")
+    return [message(1, entry), message(1, entry) + message(2, b"bytes", 5) * 2 + message(3, end),
+            message(3, end[:-8]) + message(2, b"x", 9) + b"\1"]
+
+
 def main(folder):
     os.makedirs(folder, exist_ok=True)
     frames = [frame(r) for r in REQUESTS] + [b"".join(frame(r) for r in REQUESTS), b"\0\0\0\0"]
     for name, seeds in (("frames", frames), ("ledger", exports()), ("claims", claims()),
-                        ("display", displays()), ("verdict", verdicts())):
+                        ("display", displays()), ("files", files()), ("verdict", verdicts())):
         for i, seed in enumerate(seeds):
             with open(os.path.join(folder, "%s-%d" % (name, i)), "wb") as file:
                 file.write(seed)
