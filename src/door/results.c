@@ -162,7 +162,7 @@ results_show_all(struct results *results, const struct displays *displays,
     int r = 0;
     for (size_t i = 0; i < displays->items_n && r == 0; i++)
         r = results_show(results, displays->items[i], out, lines);
-    if (r == 0 && results->unsaved > 0)
+    if (r == 0 && results->unsaved > 0 && results->tells_unsaved)
         r = buf_printf(lines,
                        "adyton: images: %" PRIu64 " not saved: --out DIR keeps them\n",
                        results->unsaved);

@@ -27,6 +27,7 @@ struct results {
     const char *folder; /* where images go; NULL: a temporary one, or nowhere */
     bool is_terminal;   /* text goes to one */
     bool may_make;      /* a temporary folder: somebody is told of it */
+    bool tells_unsaved; /* that images had no place; else nobody asked for them */
     enum images_protocol protocol;
     char made[RESULTS_FOLDER_BYTES]; /* the temporary one; "" before the first image */
     unsigned number;

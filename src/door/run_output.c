@@ -250,7 +250,8 @@ put_results(struct run_output *output, const struct run_options *options,
     struct results results = {.folder = options->out_dir,
                               .is_terminal = output->out.is_terminal,
                               .may_make = output->err.is_terminal &&
-                                          options->verbosity != RUN_QUIET};
+                                          options->verbosity != RUN_QUIET,
+                              .tells_unsaved = options->verbosity == RUN_VERBOSE};
     if (output->out.is_terminal && !options->no_images && has_png(&outcome->displays))
         results.protocol = images_ask(output->out.fd);
     int r = results_show_all(&results, &outcome->displays, &text, lines);

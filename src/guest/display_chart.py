@@ -54,9 +54,20 @@ def _helpers():
     return sys.modules.get("matplotlib._pylab_helpers")
 
 
+def _is_pause():
+    """Whether plt.pause() asks: a window would stay, to be drawn into again."""
+    frame, depth = sys._getframe(2), 0
+    while frame and depth < 8:
+        if frame.f_code.co_name == "pause" and \
+                frame.f_globals.get("__name__") == "matplotlib.pyplot":
+            return True
+        frame, depth = frame.f_back, depth + 1
+    return False
+
+
 def _show_manager(self):
     """In the place of FigureManagerBase.show: shown, then closed, as a window would be."""
-    if _ring(None) == ELSEWHERE:
+    if _ring(None) == ELSEWHERE or _is_pause():
         return
     _show(self.canvas.figure, False)
     if _helpers():

@@ -92,6 +92,26 @@ axes.set_title("twice, changed")
 last, _ = figure("last")
 last
 """
+PAUSE = """
+import matplotlib.pyplot as plt
+line, = plt.plot([1, 2])
+for i in range(3):
+    line.set_ydata([i, i])
+    plt.pause(0.01)
+"""
+SIGNALS = """
+import signal
+ticks = 0
+def tick(*_):
+    global ticks
+    ticks += 1
+signal.signal(signal.SIGALRM, tick)
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+for i in range(200):
+    display("x" * 1000 + str(i))
+signal.setitimer(signal.ITIMER_REAL, 0)
+print(ticks > 0)
+"""
 LARGE = """
 import matplotlib.pyplot as plt
 plt.figure(figsize=(60, 40), dpi=200)

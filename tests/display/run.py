@@ -155,6 +155,17 @@ def check_each_once(outcome):
                ["display", "display", "result", "display"])
 
 
+def check_pause(outcome):
+    points = [c["elements"][0]["points"] for c in charts(outcome)]
+    return ended(outcome) + expect("the last state alone", points, [[[0, 2], [1, 2]]])
+
+
+def check_signals(outcome):
+    found = [text.strip("'").lstrip("x") for text in texts(outcome)]
+    return ended(outcome) + expect("signals came", outcome["stdout"], "True\n") + \
+        expect("each item once", found, [str(i) for i in range(200)])
+
+
 def check_figures_of(status):
     def check(outcome):
         return expect("status", outcome["status"], status) + \
@@ -321,6 +332,8 @@ CHECKS = (
      ("matplotlib",)),
     ("figures of a run that exits", programs.PLOT + "raise SystemExit(3)\n", (),
      check_figures_of("exit"), ("matplotlib",)),
+    ("plt.pause() keeps it open", programs.PAUSE, (), check_pause, ("matplotlib",)),
+    ("signals while an item is taken", programs.SIGNALS, (), check_signals, ()),
     ("SVG", programs.PLOT, ("--svg",), check_svg, ("matplotlib",)),
     ("a figure of too many pixels", programs.LARGE, (), check_large_figure, ("matplotlib",)),
     ("data of charts", programs.CHARTS, (), check_charts, ("matplotlib",)),

@@ -115,7 +115,9 @@ def check_pipe(tap, run):
     tap.point("on a pipe: text after what was printed", problems)
     done = subprocess.run(run(code=PNG), capture_output=True)
     tap.point("on a pipe: an image is saved only where one asks for it",
-              ([] if done.stdout == b"" else [done.stdout]) +
+              [done.stdout, done.stderr] if done.stdout or done.stderr else [])
+    done = subprocess.run(run("--verbose", code=PNG), capture_output=True)
+    tap.point("on a pipe, verbose: that it was not",
               contains("stderr", done.stderr, b"1 not saved: --out"))
     done = subprocess.run(run("--quiet", code=PNG), capture_output=True)
     tap.point("on a pipe: quiet", [done.stderr] if done.stderr or done.stdout else [])

@@ -257,6 +257,7 @@ test_images_without_a_place(void **state)
 {
     struct shown *shown = *state;
     shown->results.folder = NULL;
+    shown->results.tells_unsaved = true;
     add(shown, 1, (const char *const[]){"image/png"}, (const char *const[]){"png"});
     shown->displays.dropped = 7;
     show_all(shown);
