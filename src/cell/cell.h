@@ -75,5 +75,7 @@ int cell_prepare(struct event_base *base, struct zygote *zygote,
  * here it behaves as one from cell_start. start: "pool" or "warm", for the outcome. */
 int cell_give(struct cell *cell, const struct cell_request *request, const char *start,
               struct outcome *outcome, struct err *err) MUST_USE;
+/* What an idle cell holds beyond what it shares with its zygote; 0: nobody counts. */
+uint64_t cell_memory_bytes(const struct cell *cell);
 /* Ends a cell; on_lost or on_end follows when it is gone. */
 void cell_stop(struct cell *cell);

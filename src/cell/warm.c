@@ -243,6 +243,12 @@ cell_give(struct cell *cell, const struct cell_request *request, const char *sta
     return 0;
 }
 
+uint64_t
+cell_memory_bytes(const struct cell *cell)
+{
+    return cgroup_memory_bytes(&cell->cgroup);
+}
+
 void
 cell_stop(struct cell *cell)
 {

@@ -94,6 +94,41 @@ print_memory(const json_t *status)
            size(status, "unread_bytes", b));
 }
 
+static long long
+of_kind(const json_t *kind, const char *name)
+{
+    return (long long)json_integer_value(json_object_get(kind, name));
+}
+
+static void
+print_kind(const json_t *kind)
+{
+    static const double mib = 1024.0 * 1024.0;
+    char age[UNITS_TEXT_BYTES];
+    const char *policy = json_string_value(json_object_get(kind, "policy"));
+    uint64_t age_s = (uint64_t)of_kind(kind, "age_ms") / 1000;
+    row("");
+    printf("%s: %lld idle, %lld coming, %lld busy, %.1f MiB", policy ? policy : "?",
+           of_kind(kind, "idle"), of_kind(kind, "making"), of_kind(kind, "busy"),
+           (double)of_kind(kind, "memory_bytes") / mib);
+    if (json_is_true(json_object_get(kind, "ready")))
+        printf(", zygote up %s with %lld cells so far\n", format_ms(age_s * 1000, age),
+               of_kind(kind, "cells"));
+    else
+        puts(", no zygote yet: runs are cold");
+}
+
+static void
+print_pool(const json_t *status)
+{
+    const json_t *kinds = json_object_get(status, "pool");
+    row("cells");
+    printf("%lld zygotes, %lld idle, %lld busy\n", number(status, "cells", "zygotes"),
+           number(status, "cells", "idle"), number(status, "cells", "busy"));
+    for (size_t i = 0; i < json_array_size(kinds); i++)
+        print_kind(json_array_get(kinds, i));
+}
+
 static void
 print_table(const json_t *status)
 {
@@ -103,9 +138,7 @@ print_table(const json_t *status)
     printf("pid %lld, up %s, %lld clients%s\n", number(status, NULL, "pid"),
            format_ms(up_s * 1000, up), number(status, NULL, "clients"),
            json_is_true(json_object_get(status, "draining")) ? ", ending" : "");
-    row("cells");
-    printf("%lld zygotes, %lld idle, %lld busy\n", number(status, "cells", "zygotes"),
-           number(status, "cells", "idle"), number(status, "cells", "busy"));
+    print_pool(status);
     row("queue");
     printf("%lld of %lld waiting, %lld of %lld running\n",
            number(status, "queue", "waiting"), number(status, "queue", "waiting_max"),

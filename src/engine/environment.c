@@ -19,6 +19,7 @@ enum {
     RETRY_MAX_S = 320,
     PAUSE_MS = 200, /* after a cell that did not come up */
     SHRINK_S = 15,  /* without a miss: one idle cell fewer is kept */
+    US_PER_MS = 1000,
 };
 
 /* One zygote, and the cells that came from it. */
@@ -59,6 +60,7 @@ struct environment {
 };
 
 static void refill(struct environment *environment);
+static void dismiss_outdated(struct environment *environment);
 
 /* --- generations --- */
 
@@ -93,6 +95,7 @@ on_ready(void *context)
         environment->retired = environment->current;
     }
     environment->current = generation;
+    dismiss_outdated(environment);
     refill(environment);
 }
 
@@ -256,6 +259,34 @@ member_free(struct member *member)
     free(member);
 }
 
+/* An idle cell goes. From here it is in no list: a job must not be given to it. */
+static void
+dismiss(struct environment *environment, struct member *member)
+{
+    unlink_member(&environment->idle, member);
+    environment->idle_n--;
+    cell_stop(member->cell); /* on_lost frees it */
+}
+
+static struct member *
+oldest_idle(const struct environment *environment)
+{
+    struct member *member = environment->idle;
+    while (member && member->next)
+        member = member->next;
+    return member;
+}
+
+/* The newest idle cell gets the next job, so those of a retired zygote would stay, and keep it.
+ * One goes when its zygote is replaced, and one for each that comes: there are always others. */
+static void
+dismiss_outdated(struct environment *environment)
+{
+    struct member *oldest = oldest_idle(environment);
+    if (oldest && environment->current && oldest->generation != environment->current)
+        dismiss(environment, oldest);
+}
+
 static void
 on_idle(void *context)
 {
@@ -266,6 +297,7 @@ on_idle(void *context)
     member->next = environment->idle;
     environment->idle = member;
     environment->idle_n++;
+    dismiss_outdated(environment);
     struct environment_wait *wait = environment->waits;
     if (wait) {
         environment->waits = wait->next;
@@ -351,7 +383,7 @@ on_shrink(evutil_socket_t fd, short what, void *context)
     if (environment->target > environment->options.idle_min)
         environment->target--;
     if (environment->idle_n > environment->target && environment->idle)
-        cell_stop(environment->idle->cell); /* on_lost takes it off the list */
+        dismiss(environment, oldest_idle(environment));
 }
 
 /* --- the door --- */
@@ -521,13 +553,34 @@ environment_give_back(struct environment *environment, struct cell *cell)
     refill(environment);
 }
 
+static void
+add_generations(const struct generation *generation, struct environment_status *sum)
+{
+    for (; generation; generation = generation->next) {
+        if (generation->dead)
+            continue;
+        sum->zygotes++;
+        sum->memory_bytes += zygote_memory_bytes(generation->zygote);
+    }
+}
+
 void
 environment_status(const struct environment *environment, struct environment_status *ret)
 {
-    *ret = (struct environment_status){.zygotes = (environment->current ? 1U : 0U) +
-                                                  (environment->coming ? 1U : 0U),
+    const struct generation *current = environment->current;
+    *ret = (struct environment_status){.policy = environment->policy.name,
                                        .idle = environment->idle_n,
-                                       .making = environment->making_n};
-    for (const struct member *member = environment->taken; member; member = member->next)
-        ret->live++;
+                                       .making = environment->making_n,
+                                       .ready = current != NULL};
+    add_generations(current, ret);
+    add_generations(environment->coming, ret);
+    add_generations(environment->retired, ret);
+    if (current) {
+        ret->cells = current->made;
+        ret->age_ms = (clock_now_us() - current->born_us) / US_PER_MS;
+    }
+    for (const struct member *at = environment->idle; at; at = at->next)
+        ret->memory_bytes += cell_memory_bytes(at->cell);
+    for (const struct member *at = environment->taken; at; at = at->next)
+        ret->busy++;
 }

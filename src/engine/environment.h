@@ -34,7 +34,13 @@ struct environment_options {
 };
 
 struct environment_status {
-    uint64_t zygotes, idle, making, live;
+    const char *policy; /* by name; the environment's */
+    uint64_t zygotes;   /* that are ready, starting, or kept by their last cells */
+    uint64_t idle, making, busy;
+    uint64_t cells,
+        age_ms;            /* of the zygote that makes them now: so far, and since when */
+    uint64_t memory_bytes; /* of zygotes and idle cells, as far as it is known */
+    bool ready;            /* cells can be made */
 };
 
 int environment_new(const struct environment_options *options, struct environment **ret,

@@ -19,7 +19,7 @@
 #include "jail/image.h"
 
 enum {
-    ENVIRONMENTS_MAX = 8,
+    ENVIRONMENTS_MAX = POOL_KINDS_MAX,
     ENVIRONMENTS_WITH_FOLDERS_MAX = 2,
     IDLE_MIN = 2,
     IDLE_MAX = 16
@@ -440,6 +440,16 @@ pool_status(const struct pool *pool, struct pool_status *ret)
         environment_status(pool->places[i].environment, &status);
         ret->zygotes += status.zygotes;
         ret->idle += status.idle;
+        ret->memory_bytes += status.memory_bytes;
+        ret->kinds[ret->kinds_n++] =
+            (struct pool_kind){.policy = status.policy,
+                               .ready = status.ready,
+                               .idle = status.idle,
+                               .making = status.making,
+                               .busy = status.busy,
+                               .cells = status.cells,
+                               .age_ms = status.age_ms,
+                               .memory_bytes = status.memory_bytes};
     }
 }
 

@@ -44,10 +44,23 @@ struct pool_request {
     void *context;
 };
 
+enum { POOL_KINDS_MAX = 8 };
+
+/* Cells of one policy, interpreter and set of folders. */
+struct pool_kind {
+    const char *policy; /* borrowed */
+    bool ready; /* runs find warm cells; else its zygote is starting, or none comes */
+    uint64_t idle, making, busy;
+    uint64_t cells, age_ms; /* of its zygote */
+    uint64_t memory_bytes;
+};
+
 struct pool_status {
     uint64_t zygotes, idle, busy;     /* cells that wait for a job, and that run one */
     uint64_t runs, runs_cold, failed; /* since the start */
     uint64_t memory_bytes; /* of zygotes and idle cells, as far as it is known */
+    struct pool_kind kinds[POOL_KINDS_MAX];
+    size_t kinds_n;
 };
 
 /* Starts a zygote for runs under this policy (borrowed for the call), so that the first of
@@ -61,6 +74,7 @@ int pool_submit(struct pool *pool, const struct pool_request *request,
 /* Ends a run that nobody waits for any more; on_end is still called, with
  * STATUS_FAILED. */
 void pool_cancel(struct pool_run *run);
+/* Reads a file or two for each zygote and idle cell. */
 void pool_status(const struct pool *pool, struct pool_status *ret);
 /* Ends whatever still runs, at once, without on_end. */
 void pool_free(struct pool *pool);

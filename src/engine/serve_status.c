@@ -81,6 +81,23 @@ own_memory_bytes(void)
 }
 
 static int
+put_kinds(const struct pool_status *pool, struct buf *out)
+{
+    int r = buf_printf(out, ",\"pool\":[");
+    for (size_t i = 0; r == 0 && i < pool->kinds_n; i++) {
+        const struct pool_kind *kind = &pool->kinds[i];
+        r = buf_printf(out,
+                       "%s{\"policy\":\"%s\",\"ready\":%s,\"idle\":%" PRIu64
+                       ",\"making\":%" PRIu64 ",\"busy\":%" PRIu64 ",\"cells\":%" PRIu64
+                       ",\"age_ms\":%" PRIu64 ",\"memory_bytes\":%" PRIu64 "}",
+                       i > 0 ? "," : "", kind->policy, kind->ready ? "true" : "false",
+                       kind->idle, kind->making, kind->busy, kind->cells, kind->age_ms,
+                       kind->memory_bytes);
+    }
+    return r < 0 ? r : buf_append(out, "]", 1);
+}
+
+static int
 put_policies(const struct serve *serve, struct buf *out)
 {
     int r = buf_printf(out, ",\"policies\":[");
@@ -131,6 +148,8 @@ serve_status_json(struct serve *serve, struct buf *out)
                        ",\"unread_bytes\":%" PRIu64 "}",
                        own_memory_bytes(), pool.memory_bytes, queue->memory_bytes,
                        queue->memory_max_bytes, serve->held_bytes, serve->pending_bytes);
+    if (r == 0)
+        r = put_kinds(&pool, out);
     if (r == 0)
         r = put_policies(serve, out);
     return r < 0 ? r : buf_append(out, "}", 1);

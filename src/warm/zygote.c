@@ -335,6 +335,24 @@ zygote_is_ready(const struct zygote *zygote)
     return zygote->ready && !zygote->dead;
 }
 
+/* The factory's first child. Its cells, which are children too, come after it. */
+uint64_t
+zygote_memory_bytes(const struct zygote *zygote)
+{
+    enum { TEXT_BYTES = 128 };
+    char path[64], text[TEXT_BYTES];
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", zygote->factory,
+             zygote->factory);
+    if (zygote->factory <= 0 || file_read(AT_FDCWD, path, text, sizeof(text)) <= 0)
+        return 0;
+    unsigned long long resident, shared;
+    snprintf(path, sizeof(path), "/proc/%lu/statm", strtoul(text, NULL, 10));
+    if (file_read(AT_FDCWD, path, text, sizeof(text)) <= 0 ||
+        sscanf(text, "%*u %llu %llu", &resident, &shared) != 2 || resident < shared)
+        return 0;
+    return (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 const struct jail_plan *
 zygote_plan(const struct zygote *zygote)
 {

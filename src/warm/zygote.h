@@ -48,6 +48,8 @@ int zygote_start(const struct zygote_options *options, struct zygote **ret,
 /* Ends every cell in it, at once; each one's on_gone is called. */
 void zygote_free(struct zygote *zygote);
 bool zygote_is_ready(const struct zygote *zygote);
+/* What the zygote alone holds, without the files that it maps; 0: not known. */
+uint64_t zygote_memory_bytes(const struct zygote *zygote);
 /* The plan of its cells: its `when` decides about notifications. */
 const struct jail_plan *zygote_plan(const struct zygote *zygote);
 

@@ -264,8 +264,15 @@ def the_status_has_its_numbers(place):
     same((status["pid"], status["runs"]["started"], status["clients"]),
          (place.process.pid, 1, 1), "the numbers")
     check(status["runs"]["average_ms"] > 0, "the average", status)
+    wait_for(lambda: place.status()["cells"]["idle"] > 0, "a cell is idle")
+    status = place.status()
+    (kind,) = status["pool"]
+    same((kind["policy"], kind["ready"]), ("standard", True), "the kind of cells")
+    check(kind["cells"] >= kind["idle"] > 0 and kind["age_ms"] > 0, "its numbers", kind)
+    same(status["memory"]["pool_bytes"], kind["memory_bytes"], "the pool's memory")
+    check(kind["memory_bytes"] > 1 << 20, "an interpreter holds more than a MiB", kind)
     text = place.call("status", "--socket", place.socket).stdout
-    for word in (b"zygotes", b"idle", b"busy", b"waiting", b"a second", b"MiB", b"standard"):
+    for word in (b"zygotes", b"idle", b"standard: ", b"zygote up", b"busy", b"waiting", b"a second", b"MiB", b"standard"):
         check(word in text, "the table has %r" % word, text)
     same(place.call("status", "--watch", "--socket", place.socket).returncode, 2, "no terminal")
     ours, theirs = pty.openpty()
