@@ -20,6 +20,7 @@
 
 #include "base/fd.h"
 #include "base/process.h"
+#include "base/units.h"
 #include "cell/collect_parts.h"
 #include "cell/files_parts.h"
 #include "cell/tar.h"
@@ -27,7 +28,7 @@
 
 enum {
     CPU_S = 60,
-    MEMORY_BYTES = 1 << 30,
+    MORE_MEMORY_BYTES = 1 << 30,
     FILES_OPEN = 64,
     TAR_SLACK_BYTES = 64 * 1024,
     FOLDER_MODE = 0755,
@@ -133,14 +134,31 @@ restrict_files(struct err *err)
     return r;
 }
 
+/* What is mapped now, as it was in the supervisor. */
+static int
+mapped_bytes(uint64_t *ret, struct err *err)
+{
+    char text[128];
+    uint64_t pages;
+    ssize_t n = file_read(AT_FDCWD, "/proc/self/statm", text, sizeof(text));
+    if (n <= 0 || parse_u64((struct span){text, strcspn(text, " ")}, &pages) < 0)
+        return err_set(err, -EIO, "the size of this process cannot be read");
+    *ret = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    return 0;
+}
+
 static int
 limit_itself(struct err *err)
 {
-    static const struct {
+    uint64_t mapped;
+    int r = mapped_bytes(&mapped, err);
+    if (r < 0)
+        return r;
+    const struct {
         __rlimit_resource_t resource;
         rlim_t value;
     } limits[] = {{RLIMIT_CPU, CPU_S},
-                  {RLIMIT_AS, MEMORY_BYTES},
+                  {RLIMIT_AS, mapped + MORE_MEMORY_BYTES},
                   {RLIMIT_NOFILE, FILES_OPEN},
                   {RLIMIT_CORE, 0},
                   {RLIMIT_NPROC, 0}};
