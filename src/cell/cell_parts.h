@@ -59,6 +59,7 @@ struct cell {
     struct cell_warm_events warm;
     const struct policy *prepared; /* warm: what its groups were made for */
     bool made, given;              /* warm: ready in the factory; has its job */
+    bool peak_is_told;             /* warm: by its group; else only who reaps it knows */
     bool gone;                     /* warm: the factory has nothing of it any more */
     bool unwanted;                 /* freed by its owner: goes when it is gone */
     const char *start;             /* of the outcome: "cold", "warm", "pool" */

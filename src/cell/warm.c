@@ -61,6 +61,18 @@ on_failed(void *context, const struct err *err)
     cell_end(cell, CAUSE_ABANDON);
 }
 
+/* It and init are all that is left: neither will run code of anybody's. */
+static void
+on_ending(void *context, int wait_status)
+{
+    struct cell *cell = context;
+    if (!cell->given || cell->finished || cell->unwanted || !cell->peak_is_told ||
+        cgroup_population(&cell->cgroup) != 2)
+        return;
+    cell_note_exit(cell, wait_status, 0, 0);
+    cell_finish(cell);
+}
+
 static void
 on_exited(void *context, int wait_status, uint64_t cpu_us, uint64_t peak_bytes)
 {
@@ -86,7 +98,8 @@ on_gone(void *context)
 static int
 ask(struct cell *cell, const struct child_ends *child, struct err *err)
 {
-    const struct zygote_cell events = {on_made, on_failed, on_exited, on_gone, cell};
+    const struct zygote_cell events = {on_made,   on_failed, on_ending,
+                                       on_exited, on_gone,   cell};
     int fds[FACTORY_JOINS + CGROUP_SLOTS] = {
         [FACTORY_GUEST] = child->guest,      [FACTORY_CLAIMS] = cell->claims_fd,
         [FACTORY_STDIN] = child->stdin_fd,   [FACTORY_STDOUT] = child->stdout_fd,
@@ -113,6 +126,7 @@ prepare(struct cell *cell, const struct policy *policy, struct err *err)
         err_set(err, r, "watch the guest: %s", strerrordesc_np(-r));
     if (r == 0)
         cell_watch_memory(cell);
+    cell->peak_is_told = cgroup_tells_peak(&cell->cgroup);
     if (r == 0)
         r = ask(cell, &child, err);
     child_ends_close(&child);

@@ -260,7 +260,7 @@ cell_note_exit(struct cell *cell, int wait_status, uint64_t cpu_us, uint64_t pea
 void
 cell_finish_early(struct cell *cell)
 {
-    if (!cell->finished && !cell->unwanted && cgroup_holds_one(&cell->cgroup))
+    if (!cell->finished && !cell->unwanted && cgroup_population(&cell->cgroup) == 1)
         cell_finish(cell);
 }
 

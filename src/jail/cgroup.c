@@ -113,12 +113,20 @@ cgroup_limits_alike(const struct policy *a, const struct policy *b)
     return true;
 }
 
-bool
-cgroup_holds_one(const struct cgroup *cgroup)
+uint64_t
+cgroup_population(const struct cgroup *cgroup)
 {
     int dir = cgroup->slots[cgroup->version == 1 ? SLOT_PIDS : 0].dir;
     uint64_t n;
-    return cgroup->version != 0 && file_read_u64(dir, "pids.current", &n) == 0 && n == 1;
+    return cgroup->version != 0 && file_read_u64(dir, "pids.current", &n) == 0 ? n : 0;
+}
+
+bool
+cgroup_tells_peak(const struct cgroup *cgroup)
+{
+    return cgroup->version == 1 ||
+           (cgroup->version == 2 &&
+            faccessat(cgroup->slots[0].dir, "memory.peak", R_OK, 0) == 0);
 }
 
 int

@@ -51,9 +51,10 @@ int cgroup_limit(const struct cgroup *cgroup, const struct policy *policy,
                  struct err *err) MUST_USE;
 /* Whether two policies set the same ones. */
 bool cgroup_limits_alike(const struct policy *a, const struct policy *b);
-/* Whether exactly one process or thread is in it, as the kernel counts; false when it does not
- * say. */
-bool cgroup_holds_one(const struct cgroup *cgroup);
+/* How many processes and threads are in it, as the kernel counts; 0 when it does not say. */
+uint64_t cgroup_population(const struct cgroup *cgroup);
+/* Whether cgroup_usage will know the peak of memory. */
+bool cgroup_tells_peak(const struct cgroup *cgroup);
 /* Opens, for each hierarchy, the file through which the new process joins (cgroup_join);
  * unused places give -1. The caller closes them. */
 int cgroup_open_joins(const struct cgroup *cgroup, int ret_fds[CGROUP_SLOTS],

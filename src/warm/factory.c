@@ -185,7 +185,10 @@ reap_all(struct factory *factory)
         pid_t pid = wait4(-1, &status, WNOHANG, &usage);
         if (pid <= 0)
             return;
-        reaped(factory, pid, status, &usage);
+        if (WIFSTOPPED(status))
+            factory_pass_on(factory, pid, status);
+        else
+            reaped(factory, pid, status, &usage);
     }
 }
 

@@ -46,6 +46,7 @@ struct factory_request {
 enum factory_report_kind {
     FACTORY_MADE = 1, /* with two descriptors: the cell's /tmp and its /proc */
     FACTORY_FAILED,   /* err says why; id 0: the zygote, no more cells can come */
+    FACTORY_ENDING,   /* the cell's program runs no more code: wait_status */
     FACTORY_EXITED,   /* the cell's program has ended: wait_status, usage */
     FACTORY_GONE,     /* … and nothing of the cell is left */
 };

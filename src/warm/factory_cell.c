@@ -289,6 +289,7 @@ fork_program(struct making *making, struct err *err)
         return reply.pid;
     }
     making->cell->program = reply.pid;
+    factory_trace(reply.pid);
     return 0;
 }
 

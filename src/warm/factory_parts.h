@@ -46,6 +46,12 @@ void factory_forget(struct factory *factory, struct factory_cell *cell);
 void factory_make(struct factory *factory, uint32_t id, const int *fds, size_t fds_n);
 void factory_kill(struct factory *factory, uint32_t id);
 
+/* --- factory_trace.c --- */
+/* Hears of a program's end before its memory is taken down. */
+void factory_trace(pid_t program);
+/* A traced process has stopped: reports an end, and lets it go on. */
+void factory_pass_on(struct factory *factory, pid_t pid, int status);
+
 /* --- factory_net.c --- */
 /* Whether cells under this policy may have a network namespace after one another. */
 bool factory_net_is_lent(const struct jail_plan *plan);

@@ -111,6 +111,8 @@ take_report(struct zygote *zygote, struct factory_report *report, int *fds)
         cell.on_made(cell.context, fd_take(&fds[0]), fd_take(&fds[1]));
     else if (report->kind == FACTORY_FAILED)
         cell.on_failed(cell.context, &report->err);
+    else if (report->kind == FACTORY_ENDING && cell.on_ending)
+        cell.on_ending(cell.context, report->wait_status);
     else if (report->kind == FACTORY_EXITED)
         cell.on_exited(cell.context, report->wait_status, report->cpu_us,
                        report->peak_bytes);

@@ -37,6 +37,8 @@ struct zygote_options {
 struct zygote_cell {
     void (*on_made)(void *context, int tmp_fd, int proc_fd);
     void (*on_failed)(void *context, const struct err *err);
+    /* It runs no more code, and will be told of as exited soon. May be NULL. */
+    void (*on_ending)(void *context, int wait_status);
     void (*on_exited)(void *context, int wait_status, uint64_t cpu_us,
                       uint64_t peak_bytes);
     void (*on_gone)(void *context); /* nothing of it is left; the last call */
