@@ -101,6 +101,8 @@ export_filter(scmp_filter_ctx filter, struct seal *ret, struct err *err)
     return 0;
 }
 
+enum { BINARY_TREE = 2 };
+
 static int
 compile(const struct syscall_row *rows, size_t n, unsigned when, uint32_t otherwise,
         struct seal *ret, struct err *err)
@@ -110,6 +112,10 @@ compile(const struct syscall_row *rows, size_t n, unsigned when, uint32_t otherw
         return err_set(err, -ENOMEM, "no memory for the system-call filter");
     /* i386 and x32 numbers mean other calls than the table's: the process dies. */
     int r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+    /* A binary tree: the kernel walks the program for every call, and when it is installed
+     * for each call that there is. */
+    if (r == 0)
+        r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, BINARY_TREE);
     for (size_t i = 0; i < n && r == 0; i++) {
         if ((rows[i].when & when) != rows[i].when)
             continue;
