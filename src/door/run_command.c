@@ -116,6 +116,11 @@ reject_code(struct run *run, const struct err *err)
             snprintf(run->outcome.limit_name, sizeof(run->outcome.limit_name), "%s",
                      policy_fields[i].name);
     snprintf(run->outcome.message, sizeof(run->outcome.message), "%s", err->text);
+    const struct run_request request = {.policy = &run->policy,
+                                        .job = &run->job,
+                                        .ledger_path = run->options.ledger,
+                                        .collect_dir = -1};
+    engine_record(&request, &run->outcome); /* with as much of the code as was read */
 }
 
 /* Everything that can be wrong with the command line; 0 or CODE_TOO_LONG when nothing

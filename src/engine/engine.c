@@ -139,3 +139,19 @@ engine_run(const struct run_request *request, struct outcome *ret)
     if (base)
         event_base_free(base);
 }
+
+void
+engine_record(const struct run_request *request, struct outcome *outcome)
+{
+    struct err err = {0};
+    struct event_base *base = event_base_new();
+    struct forward forward = {.request = request, .base = base, .outcome = outcome};
+    int r = base ? begin_record(&forward, &err)
+                 : err_set(&err, -ENOMEM, "no memory for an event loop");
+    if (r < 0)
+        outcome_fail(outcome, &err);
+    if (base)
+        end_record(&forward);
+    if (base)
+        event_base_free(base);
+}

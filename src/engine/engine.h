@@ -29,3 +29,5 @@ struct run_request {
 /* Always fills *ret (outcome_init inside; the caller calls outcome_done): what adyton
  * itself could not do is STATUS_FAILED with a sentence. */
 void engine_run(const struct run_request *request, struct outcome *ret);
+/* Of a run whose outcome the caller has: it is recorded like any other, or fails. */
+void engine_record(const struct run_request *request, struct outcome *outcome);

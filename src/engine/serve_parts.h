@@ -52,6 +52,7 @@ struct serve {
     struct event_base *base;
     struct pool *pool;
     struct ledger *ledger;
+    int flush_error; /* of the ledger, as it was told last */
     struct queue queue;
     struct serve_policy *policies[SERVE_POLICIES];
     size_t policies_n;

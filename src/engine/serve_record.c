@@ -3,20 +3,39 @@
  * reaches the disk within half a second, by a timer that nobody waits for.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "engine/serve_parts.h"
 
 static const struct timeval flush_period = {.tv_usec = 500 * 1000};
+
+/* Nobody waits for it, so nobody else would hear of it. */
+static void
+tell_flush(struct serve *serve)
+{
+    int error = ledger_flush_error(serve->ledger);
+    if (error == serve->flush_error)
+        return;
+    serve->flush_error = error;
+    if (error != 0)
+        serve_note(serve,
+                   "the ledger does not reach the disk (%s): a power cut would take what "
+                   "was recorded lately; it is tried again",
+                   strerrordesc_np(error) ? strerrordesc_np(error) : "unknown error");
+    else
+        serve_note(serve, "the ledger reaches the disk again");
+}
 
 static void
 on_flush(evutil_socket_t fd, short what, void *context)
 {
     (void)fd;
     (void)what;
-    const struct serve *serve = context;
+    struct serve *serve = context;
     /* Until it is on the disk, and whoever brings it there is reaped. */
     if (ledger_flush_soon(serve->ledger))
         event_add(serve->on_flush, &flush_period);
+    tell_flush(serve);
 }
 
 int

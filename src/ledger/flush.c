@@ -31,6 +31,12 @@ ledger_flush(struct ledger *ledger, struct err *err)
     return 0;
 }
 
+int
+ledger_flush_error(const struct ledger *ledger)
+{
+    return ledger->flush_error;
+}
+
 /* One that did not succeed leaves the work to the next. */
 void
 flush_reap(struct ledger *ledger, bool wait)
@@ -44,7 +50,9 @@ flush_reap(struct ledger *ledger, bool wait)
     while (pid < 0 && errno == EINTR);
     if (pid == 0)
         return;
-    if (pid < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != EXIT_SUCCESS)
+    ledger->flush_error =
+        pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : EIO; /* or it was killed */
+    if (ledger->flush_error != 0)
         ledger->is_dirty = true;
     ledger->flusher = 0;
 }
@@ -57,7 +65,7 @@ flush_and_exit(int wal_fd)
     if (wal_fd > 0)
         close_range(0, (unsigned)wal_fd - 1, 0);
     close_range((unsigned)wal_fd + 1, ~0U, 0);
-    _exit(fdatasync(wal_fd) < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+    _exit(fdatasync(wal_fd) < 0 ? errno : EXIT_SUCCESS);
 }
 
 bool

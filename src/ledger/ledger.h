@@ -72,6 +72,8 @@ int ledger_flush(struct ledger *ledger, struct err *err) MUST_USE;
 /* Begins to, and does not wait: for a timer, whose period is then what a power cut can
  * take. True while it must be called again: something is not on the disk yet. */
 bool ledger_flush_soon(struct ledger *ledger);
+/* The errno of the last of those that has ended; 0: it went well. */
+int ledger_flush_error(const struct ledger *ledger);
 
 /* What a model can do about an incident, or NULL. */
 const char *ledger_remedy(const struct incident *incident);

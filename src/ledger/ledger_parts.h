@@ -107,6 +107,7 @@ struct ledger {
     bool is_dirty; /* committed, and not known to be on the disk */
     int wal_frames, frames_since_tidy;
     pid_t flusher;
+    int flush_error; /* errno of the last flush in a process of its own; 0: it went well */
     uint64_t busy_since_us;
     struct ledger_head head; /* within a transaction */
 };
@@ -133,6 +134,8 @@ int place_check(const char *path, enum ledger_mode mode, bool *ret_is_new,
 int place_make_default(char path[LEDGER_PATH_BYTES], bool make, struct err *err) MUST_USE;
 int place_open_owners(const char *path, int *ret_fd, int64_t *ret_owner,
                       struct err *err) MUST_USE;
+/* One process at a time makes a ledger's tables; who comes second waits. Closing releases. */
+int place_lock_making(const char *path, int *ret_fd, struct err *err) MUST_USE;
 bool place_owner_lives(const struct ledger *ledger, int64_t owner);
 
 /* --- open.c --- */

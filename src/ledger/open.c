@@ -133,6 +133,18 @@ open_database(struct ledger *ledger, struct err *err)
     return 0;
 }
 
+/* In memory nobody else is there. */
+static int
+make_once(struct ledger *ledger, struct err *err)
+{
+    AUTO_CLOSE int lock = -1;
+    bool empty = true;
+    int r = ledger->path[0] == ':' ? 0 : place_lock_making(ledger->path, &lock, err);
+    if (r == 0)
+        r = schema_check(ledger, &empty, err);
+    return r == 0 && empty ? schema_make(ledger, err) : r;
+}
+
 /* From here on the file has its tables, and the journal is there to be flushed. */
 static int
 prepare_for_use(struct ledger *ledger, enum ledger_mode mode, struct err *err)
@@ -142,7 +154,7 @@ prepare_for_use(struct ledger *ledger, enum ledger_mode mode, struct err *err)
     if (r == 0 && empty && mode == LEDGER_READ)
         return err_set(err, -ENOENT, "the ledger %.160s is empty", ledger->path);
     if (r == 0 && empty)
-        r = schema_make(ledger, err);
+        r = make_once(ledger, err);
     if (r == 0 && mode == LEDGER_READ)
         return ledger_exec(ledger, "PRAGMA query_only = 1", "set it up", err);
     /* NORMAL: SQLite waits for the disk when it moves the journal into the file; when a

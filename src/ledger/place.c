@@ -158,16 +158,48 @@ byte_lock(int64_t at)
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
 }
 
+static int
+open_owners(const char *path, struct err *err)
+{
+    char owners[LEDGER_PATH_BYTES + sizeof(owners_suffix)];
+    snprintf(owners, sizeof(owners), "%s%s", path, owners_suffix);
+    int fd = open(owners, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return fd < 0 ? err_sys(err, "cannot open %.160s", owners) : fd;
+}
+
+/* SQLite's own locks do not do here: of two that turn a file into one with a journal beside it,
+ * each can hold what the other waits for. Owners begin at 1, so byte 0 is free for this. */
+int
+place_lock_making(const char *path, int *ret_fd, struct err *err)
+{
+    enum { STEP_US = 2000, STEPS = 2500 };
+    AUTO_CLOSE int fd = open_owners(path, err);
+    if (fd < 0)
+        return fd;
+    for (int i = 0; i < STEPS; i++) {
+        struct flock lock = byte_lock(0);
+        if (fcntl(fd, F_OFD_SETLK, &lock) == 0) {
+            *ret_fd = fd_take(&fd);
+            return 0;
+        }
+        if (errno != EAGAIN && errno != EACCES)
+            return err_sys(err, "cannot lock what is beside the ledger %.140s", path);
+        usleep(STEP_US);
+    }
+    return err_set(err, -EBUSY,
+                   "the ledger %.140s: another program has been making it for more than "
+                   "5 s",
+                   path);
+}
+
 /* Locks of the open file description, not of the process: a second handle in this process
  * has its own, and closing one does not release the other. */
 int
 place_open_owners(const char *path, int *ret_fd, int64_t *ret_owner, struct err *err)
 {
-    char owners[LEDGER_PATH_BYTES + sizeof(owners_suffix)];
-    snprintf(owners, sizeof(owners), "%s%s", path, owners_suffix);
-    AUTO_CLOSE int fd = open(owners, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    AUTO_CLOSE int fd = open_owners(path, err);
     if (fd < 0)
-        return err_sys(err, "cannot open %.160s", owners);
+        return fd;
     for (;;) {
         uint64_t random;
         if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
@@ -180,7 +212,7 @@ place_open_owners(const char *path, int *ret_fd, int64_t *ret_owner, struct err 
             return 0;
         }
         if (errno != EAGAIN && errno != EACCES)
-            return err_sys(err, "cannot lock %.160s", owners);
+            return err_sys(err, "cannot lock what is beside the ledger %.140s", path);
     }
 }
 

@@ -95,6 +95,29 @@ read_numbers_at_once(struct ledger *ledger, struct numbers *ret, struct err *err
     return r;
 }
 
+/* A build of between two versions may have made it. */
+static int
+check_columns(struct ledger *ledger, struct err *err)
+{
+    const char *const queries[] = {
+        sql_select_entry,
+        "SELECT id, anchor_seq, anchor_hash, head_seq, head_hash FROM chain",
+        "SELECT intent FROM open", "SELECT hash, text, last FROM code"};
+    for (size_t i = 0; i < sizeof(queries) / sizeof(*queries); i++) {
+        AUTO_STATEMENT sqlite3_stmt *query = NULL;
+        int rc = sqlite3_prepare_v2(ledger->db, queries[i], -1, &query, NULL);
+        if (rc == SQLITE_ERROR) /* no such table or column */
+            return err_set(err, -EPROTONOSUPPORT,
+                           "the ledger %.100s was made by another build of adyton, whose "
+                           "tables are others: move it away, and a new one is made (that "
+                           "build can export it)",
+                           ledger->path);
+        if (rc != SQLITE_OK)
+            return ledger_fail(ledger, "read it", err);
+    }
+    return 0;
+}
+
 int
 schema_check(struct ledger *ledger, bool *ret_empty, struct err *err)
 {
@@ -103,8 +126,10 @@ schema_check(struct ledger *ledger, bool *ret_empty, struct err *err)
     if (r < 0)
         return r;
     *ret_empty = n.version == 0 && n.id == 0 && n.tables == 0;
-    if (*ret_empty || (n.id == APPLICATION_ID && n.version == SCHEMA_VERSION))
+    if (*ret_empty)
         return 0;
+    if (n.id == APPLICATION_ID && n.version == SCHEMA_VERSION)
+        return check_columns(ledger, err);
     if (n.id == APPLICATION_ID && n.version > SCHEMA_VERSION)
         return err_set(err, -EPROTONOSUPPORT,
                        "the ledger %.140s was made by a newer adyton: use that one",

@@ -308,6 +308,24 @@ def every_run_is_recorded(place):
     same(place.call("runs", "verify").returncode, 0, "the ledger verifies")
 
 
+@test(None)
+def a_disk_that_fails_is_told(place):
+    """What is recorded reaches the disk later, by a process that nobody waits for."""
+    library = os.path.join(os.path.dirname(ADYTON), "tests", "nosync.so")
+    if not os.path.exists(library):
+        raise Skip("there is no %s" % library)
+    broken = os.path.join(place.path, "broken")
+    place.environment.update(LD_PRELOAD=library, NOSYNC_WHILE=broken)
+    place.start()
+    same(place.run("-c", "print(1)").stdout, b"1\n", "a run that begins the journal")
+    place.file("broken", "")
+    same(place.run("-c", "print(2)").stdout, b"2\n", "a run that adds to it")
+    wait_for(lambda: "does not reach the disk (Input/output error)" in place.notes(), "it says so")
+    os.unlink(broken)
+    wait_for(lambda: "reaches the disk again" in place.notes(), "it is tried again")
+    same(place.notes().count("does not reach"), 1, "how often it was told")
+
+
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.exit(suite.main(ADYTON, sys.argv[2:]))

@@ -134,6 +134,29 @@ def many_runs_at_once(place):
     place.sound()
 
 
+@test
+def several_may_make_it_at_one_time(place):
+    """SQLite alone lets two wait for each other there, once in some hundred times."""
+    for number in range(40):
+        ledger = "%s/%d.db" % (place.folder, number)
+        children = [subprocess.Popen([WRITER, ledger, "1"], stdout=subprocess.DEVNULL,
+                                     stderr=subprocess.PIPE) for _ in range(16)]
+        for child in children:
+            err = child.communicate(timeout=PATIENCE_S)[1]
+            same((child.returncode, err), (0, b""), "the ending of a writer")
+        same(len(place.json("runs", ledger=ledger)), 16, "the runs")
+
+
+@test
+def code_that_is_too_long_is_recorded(place):
+    path = place.write("long.py", "# " + "x" * (2 << 20) + "\n")
+    done = place.call("run", path, *EXTRA)
+    check(done.returncode == 126 and b"longer than 1M" in done.stderr, "it is rejected", done)
+    (run,) = place.json("runs")
+    same(run["status"], "rejected", "what is recorded")
+    check("longer than 1M" in run["message"], "a sentence", run)
+
+
 # ---- what cannot be recorded does not happen ----
 
 def did_not_happen(done, *parts):
@@ -378,6 +401,15 @@ def tampering_is_told_with_its_row(place):
     check(done.returncode == 1 and b"entry row %d" % seq in done.stdout, "a cut tail", done)
     for wrong in ("x", "1:zz", ":", "9999999999999999999999:" + "0" * 64):
         same(place.call("incidents", "verify", "--head", wrong).returncode, 2, "a wrong --head")
+
+
+@test
+def a_ledger_of_another_build_is_told(place):
+    same(place.run("print(1)").returncode, 0, "the control")
+    place.sql("ALTER TABLE entry DROP COLUMN remedy")
+    did_not_happen(place.run("print('ran')"), "another build of adyton", "move it away")
+    done = place.call("runs")
+    check(done.returncode == 125 and b"another build of adyton" in done.stderr, "told", done)
 
 
 @test
