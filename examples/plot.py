@@ -9,4 +9,5 @@ axes.plot(x, np.sin(x) * np.exp(-x / 8), label="damped")
 axes.plot(x, np.exp(-x / 8), "--", label="envelope")
 axes.legend()
 figure.savefig("/tmp/wave.png", dpi=100)
+plt.close(figure)  # or it would be shown as a result, too
 print("saved wave.png")

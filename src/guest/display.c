@@ -355,12 +355,24 @@ display_split(PyObject *source, const char *path, PyObject **ret_body,
     return 0;
 }
 
-void
+/* An interrupt or an exit is the program's, wherever it comes in; its traceback would be ours. */
+static int
+keep_interrupts(void)
+{
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) {
+        hide_traceback();
+        return -1;
+    }
+    PyErr_Clear();
+    return 0;
+}
+
+int
 display_last(PyObject *value)
 {
     PyObject *done = value == Py_None ? NULL : call("show_last", value);
-    PyErr_Clear();
     Py_XDECREF(done);
+    return keep_interrupts();
 }
 
 static bool
@@ -376,7 +388,7 @@ has_figures(void)
     return has;
 }
 
-void
+int
 display_end(void)
 {
     struct display *display = this_display();
@@ -387,8 +399,10 @@ display_end(void)
         PyObject *function = PyDict_GetItemString(display->names, "show_figures");
         done = function ? PyObject_CallObject(function, NULL) : NULL;
     }
-    PyErr_Clear();
+    int r = keep_interrupts();
     Py_XDECREF(unused);
     Py_XDECREF(done);
-    PyErr_Restore(type, value, traceback);
+    if (type || r == 0) /* what was there before comes first */
+        PyErr_Restore(type, value, traceback);
+    return type ? 0 : r;
 }

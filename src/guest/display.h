@@ -20,7 +20,8 @@ void display_on_import(PyObject *arguments);
  * both new. -1 with an exception whose traceback is the program's: none. */
 int display_split(PyObject *source, const char *path, PyObject **ret_body,
                   PyObject **ret_last);
-/* The value of the last expression. */
-void display_last(PyObject *value);
-/* Figures that are still open; an exception that is set is kept. */
-void display_end(void);
+/* The value of the last expression. -1 with an exception that is no Exception: an interrupt, an
+ * exit; what else goes wrong is told in the item. */
+int display_last(PyObject *value);
+/* Figures that are still open; as display_last, but an exception that was set is kept. */
+int display_end(void);

@@ -328,7 +328,8 @@ end_with_exception(const struct program *program)
         claim_exception(program, type, value, traceback);
     }
     PyErr_Restore(type, value, traceback);
-    display_end();
+    if (first_process)
+        (void)!display_end(); /* keeps the exception */
     ending_exception(program->ending.modules ? &program->ending : NULL,
                      program->main_module);
 }
@@ -352,8 +353,8 @@ run_split(const struct program *program, PyObject *source, PyObject *globals)
     if (result && last) {
         Py_DECREF(result);
         result = PyEval_EvalCode(last, globals, globals);
-        if (result)
-            display_last(result);
+        if (result && display_last(result) < 0)
+            Py_CLEAR(result);
     }
     Py_DECREF(body);
     Py_XDECREF(last);
@@ -407,9 +408,8 @@ program_run(struct program *prepared, struct claims_memory *memory, uint32_t fla
     PyObject *result = run(&program, source, code, globals, flags);
     Py_XDECREF(code);
     Py_DECREF(source);
-    if (!result)
+    if (!result || display_end() < 0)
         end_with_exception(&program);
     Py_DECREF(result);
-    display_end();
     ending_normal(program.ending.modules ? &program.ending : NULL, program.main_module);
 }

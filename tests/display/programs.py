@@ -60,6 +60,11 @@ RAISES = """
 display("before")
 [1, 2][3]
 """
+INTERRUPTED = """
+class Interrupted:
+    def __repr__(self): raise KeyboardInterrupt
+Interrupted()
+"""
 PLOT = """
 import matplotlib.pyplot as plt
 plt.plot([1, 2, 3])

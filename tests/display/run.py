@@ -127,6 +127,12 @@ def check_last_raises(outcome):
     return problems
 
 
+def check_interrupted(outcome):
+    return expect("status", outcome["status"], "exception") + \
+        expect("error", (outcome["error"] or {}).get("name"), "KeyboardInterrupt") + \
+        expect("results", outcome["results"], [])
+
+
 def check_syntax_error(outcome):
     problems = expect("status", outcome["status"], "exception") + \
         expect("line", (outcome["error"] or {}).get("line"), 2)
@@ -324,6 +330,8 @@ CHECKS = (
     ("nothing at all", "", ("--show-last",), check_no_last, ()),
     ("a future statement holds for it", programs.FUTURE, ("--show-last",), check_last, ()),
     ("the last expression raises", programs.RAISES, ("--show-last",), check_last_raises, ()),
+    ("an interrupt while it is shown is the program's", programs.INTERRUPTED, ("--show-last",),
+     check_interrupted, ()),
     ("a syntax error", "x = 1\nx = = 2\n", ("--show-last",), check_syntax_error, ()),
     ("plt.show() shows, and closes", programs.SHOW, (), check_show, ("matplotlib",)),
     ("figures left open", programs.OPEN, (), check_left_open, ("matplotlib",)),

@@ -8,6 +8,7 @@ import json
 import os
 import struct
 import sys
+import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "ledger"))
 import chain  # noqa: E402
@@ -91,11 +92,24 @@ def files():
             message(3, end[:-8]) + message(2, b"x", 9) + b"\1"]
 
 
+def pictures():
+    """PNG files: of three bytes a pixel with each filter, of a palette, one that is cut."""
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + bytes(4)
+
+    def png(width, height, kind, rows, *more):
+        head = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
+        return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + b"".join(more) +
+                chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+    whole = png(2, 10, 2, b"".join(bytes([y % 5]) + b"abcdef" for y in range(10)))
+    return [whole, png(3, 2, 3, b"\0\0\1\2" * 2, chunk(b"PLTE", bytes(range(6)))), whole[:50]]
+
+
 def main(folder):
     os.makedirs(folder, exist_ok=True)
     frames = [frame(r) for r in REQUESTS] + [b"".join(frame(r) for r in REQUESTS), b"\0\0\0\0"]
     for name, seeds in (("frames", frames), ("ledger", exports()), ("claims", claims()),
-                        ("display", displays()), ("files", files()), ("verdict", verdicts())):
+                        ("display", displays()), ("sixel", pictures()), ("files", files()), ("verdict", verdicts())):
         for i, seed in enumerate(seeds):
             with open(os.path.join(folder, "%s-%d" % (name, i)), "wb") as file:
                 file.write(seed)
