@@ -1,6 +1,7 @@
 /* The command table. A row is all that a new command needs outside its own file. */
 #include "door/command.h"
 
+#include "door/ask_command.h"
 #include "door/check_command.h"
 #include "door/completion.h"
 #include "door/doctor_command.h"
@@ -10,6 +11,7 @@
 #include "door/runs_command.h"
 #include "door/serve_command.h"
 #include "door/status_command.h"
+#include "door/tools_command.h"
 
 /* clang-format off */
 const struct command command_table[] = {
@@ -18,6 +20,14 @@ const struct command command_table[] = {
     {"check", check_command,
      "Say what validation finds in code, without running it.",
      "--policy --format --python --rules --help"},
+    {"ask", ask_command,
+     "Ask a model for code, run it, and give its answer.",
+     "--model --base-url --api --key-file --plain-key --ca-file --proxy --no-stream --attempts "
+     "--retries --token-budget --max-tokens --time-budget --dry-run --yes --confirm --save --json "
+     "--policy --file --data --out --python --ledger --socket --cold --quiet --verbose --help"},
+    {"tools", tools_command,
+     "Print the tool's definition, for programs that ask a model themselves.",
+     "--format --help openai anthropic mcp"},
     {"serve", serve_command,
      "Hold cells ready for this user, behind a socket.",
      "--socket --policy --python --preload --max-runs --queue --memory-budget --ledger --help"},

@@ -261,6 +261,39 @@ ledger_outcome(struct ledger *ledger, int64_t intent_seq, const struct outcome *
     return r;
 }
 
+/* --- requests to models --- */
+
+int
+ledger_request(struct ledger *ledger, const struct ledger_request *request,
+               bool full_sync, struct err *err)
+{
+    AUTO_BUF struct buf texts = {0};
+    struct row row = {0};
+    unsigned char hash[LEDGER_HASH_BYTES];
+    int r = texts_init(&texts, err);
+    if (r < 0)
+        return r;
+    code_hash(request->prompt, hash);
+    set_text(&row, C_RUN, &texts, request->run ? request->run : request->ask,
+             LEDGER_ID_BYTES - 1);
+    set_text(&row, C_SESSION, &texts, request->ask, LEDGER_ID_BYTES - 1);
+    set_text(&row, C_POLICY, &texts, request->policy, OUTCOME_TEXT_BYTES);
+    set_text(&row, C_NAME, &texts, request->model, OUTCOME_TEXT_BYTES);
+    row_set_bytes(&row, C_CODE, hash, sizeof(hash));
+    row_set_count(&row, C_CODE_BYTES, request->prompt.n);
+    row_set_integer(&row, C_CODE_KEPT, 0);
+    set_text(&row, C_STATUS, &texts, request->verdict, OUTCOME_TEXT_BYTES);
+    set_text(&row, C_MESSAGE, &texts, request->message, OUTCOME_TEXT_BYTES);
+    r = chain_begin(ledger, err);
+    if (r == 0)
+        r = chain_append(ledger, &row, KIND_REQUEST, err);
+    if (r == 0)
+        r = chain_commit(ledger, full_sync, err);
+    if (r < 0)
+        chain_abandon(ledger);
+    return r;
+}
+
 /* --- intents that nobody will end --- */
 
 /* The open intents whose owner is gone, at most CLOSED_AT_ONCE. */

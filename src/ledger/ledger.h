@@ -64,6 +64,18 @@ int ledger_intent(struct ledger *ledger, const struct ledger_intent *intent,
 int ledger_outcome(struct ledger *ledger, int64_t intent_seq,
                    const struct outcome *outcome, bool full_sync,
                    struct err *err) MUST_USE;
+/* A prompt that a model was asked with, and what its answer led to. The prompt itself is not kept:
+ * its hash and length are. */
+struct ledger_request {
+    const char *ask; /* the id of the question, which may take several */
+    const char *run; /* what the answer was run as; NULL: nothing was run */
+    const char *model, *policy;
+    struct span prompt;  /* all that was sent but the key */
+    const char *verdict; /* on the code of the answer: "ok", "rejected", "no-code"… */
+    const char *message; /* for people; may be "" */
+};
+int ledger_request(struct ledger *ledger, const struct ledger_request *request,
+                   bool full_sync, struct err *err) MUST_USE;
 /* Closes as failed the intents whose process is gone. Opening for writing does it too. */
 int ledger_close_open_intents(struct ledger *ledger, uint64_t *ret_closed,
                               struct err *err) MUST_USE;

@@ -69,7 +69,7 @@ extern const struct column_row {
     enum column_type type;
 } ledger_columns[COLUMNS];
 
-enum kind { KIND_INTENT, KIND_OUTCOME, KIND_INCIDENT, KINDS };
+enum kind { KIND_INTENT, KIND_OUTCOME, KIND_INCIDENT, KIND_REQUEST, KINDS };
 extern const char *const ledger_kinds[KINDS];
 
 struct value {

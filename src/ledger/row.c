@@ -57,8 +57,10 @@ const struct column_row ledger_columns[COLUMNS] = {
 };
 /* clang-format on */
 
-const char *const ledger_kinds[KINDS] = {
-    [KIND_INTENT] = "intent", [KIND_OUTCOME] = "outcome", [KIND_INCIDENT] = "incident"};
+const char *const ledger_kinds[KINDS] = {[KIND_INTENT] = "intent",
+                                         [KIND_OUTCOME] = "outcome",
+                                         [KIND_INCIDENT] = "incident",
+                                         [KIND_REQUEST] = "request"};
 
 /* Hashes of this chain are hashes of nothing else. */
 static const char domain_row[] = "adyton.ledger/1 row",

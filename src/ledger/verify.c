@@ -177,7 +177,8 @@ static const struct relation {
               "AND (i.seq IS NULL OR i.seq > n.seq OR i.kind <> 'intent' "
               "OR i.run <> n.run)",
      "there is no intent for it"},
-    {"entry", "SELECT seq FROM entry WHERE kind <> 'intent' AND intent IS NULL",
+    {"entry", "SELECT seq FROM entry WHERE kind NOT IN ('intent', 'request') "
+              "AND intent IS NULL",
      "there is no intent for it"},
     {"entry", "SELECT max(seq) FROM entry WHERE kind = 'outcome' GROUP BY intent "
               "HAVING count(*) > 1",
