@@ -31,6 +31,7 @@
 #include "guest/display.h"
 #include "guest/guest.h"
 #include "guest/job.h"
+#include "guest/threads.h"
 #include "jail/cgroup.h"
 #include "kernel/kernel.h"
 
@@ -41,6 +42,7 @@ enum { FDS_MAX = ZYGOTE_JOINS + CGROUP_SLOTS };
 struct zygote {
     const struct guest_setup *setup;
     struct ending ending;
+    struct threads threads; /* of libraries that compute */
 };
 
 static NORETURN void
@@ -297,6 +299,7 @@ be_cell(const struct zygote *zygote, const struct zygote_request *request, int *
         cell_give_up(&err);
     if (job.head.threads != zygote->setup->threads)
         tell_threads(job.head.threads);
+    threads_allow(&zygote->threads, job.head.threads, job.code, (size_t)job.head.code_n);
     set_boot_arguments(&job);
     uint32_t flags = job.head.flags | GUEST_WARM;
     job_done(&job);
@@ -372,6 +375,7 @@ zygote_run(void)
         cell_give_up(&err);
     import_modules();
     tell_threads(setup->threads);
+    threads_prepare(&zygote.threads);
     validate_prepare();
     display_prepare();
     ending_prepare(&zygote.ending);

@@ -49,6 +49,13 @@ a = numpy.arange(250000, dtype=float).reshape(500, 500) % 97
 print(hashlib.sha256((a @ a).tobytes()).hexdigest())
 print(round(float(numpy.linalg.slogdet(a + numpy.eye(500) * 5000)[1]), 6))
 """
+THREADS = """
+import numpy, os
+a = numpy.ones((700, 700))
+b = a @ a
+print(len(os.listdir("/proc/self/task")))
+"""
+NO_THREADS = "import os\nprint(len(os.listdir('/proc/self/task')))"
 REACH = """
 import gc, os, sys, types, json
 chain, frame = [], sys._getframe()
@@ -193,6 +200,22 @@ def check_product(tap, made, served):
     tap.point(name, problems)
 
 
+def check_product_threads(tap, made, served):
+    """OpenBLAS has one thread in the zygote, and in a cell as many as in a cold one."""
+    name = "a product of matrices has as many threads as in a cold cell"
+    if not has_numpy():
+        tap.point(name, skip="%s has no numpy" % PYTHON)
+        return
+    warm, cold = served.run(THREADS, policy="plain"), made.cold(served, THREADS)
+    problems = ran_warm(warm) + ([] if warm["stdout"] == cold["stdout"] and warm["stdout"] else
+                                 ["%r, not %r" % (warm["stdout"], cold["stdout"])])
+    tap.point(name, problems, None if problems or cold["stdout"] != "1\n" else
+              "a cold cell has one here, too")
+    none = served.run(NO_THREADS, policy="plain")
+    tap.point("a program without matrices has one thread", ran_warm(none) +
+              ([] if none["stdout"] == "1\n" else [none["stdout"]]))
+
+
 def check_threads(tap, served):
     tree, problems = served.await_idle(), []
     for pid in tree.zygotes():
@@ -247,6 +270,7 @@ def main():
                 check_draws(tap, served)
                 check_threads(tap, served)
                 check_product(tap, made, served)
+                check_product_threads(tap, made, served)
                 check_reach(tap, served)
                 check_seen(tap, made, served)
                 problems = served.end()
