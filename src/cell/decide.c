@@ -234,8 +234,8 @@ too_much_disk(const struct facts *facts)
                           : facts->policy->disk_bytes);
     say(facts, "%s",
         inodes      ? "made more files than it may"
-        : workspace ? "filled its workspace"
-                    : "filled its folder");
+        : workspace ? "filled its workspace, or hid a part of it"
+                    : "filled its folder, or hid a part of it");
     add_limit_incident(facts, "disk-limit", "supervisor", facts->outcome->message);
     return true;
 }

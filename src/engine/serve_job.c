@@ -159,7 +159,10 @@ on_event(void *context, const struct run_event *event)
         return;
     own.run_id = job->run_id;
     serve_reply_event(job->client, job->id, &own);
-    serve_client_flush(job->client);
+    if (event->kind == RUN_STARTED) /* of a short run it goes with what follows */
+        serve_client_flush_soon(job->client);
+    else
+        serve_client_flush(job->client);
 }
 
 /* ---- the beginning ---- */

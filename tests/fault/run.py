@@ -383,6 +383,8 @@ def setups_for(base, root, user):
         Setup(first.label + ", validated", first, policy="validated.yaml", code=TAME),
         Setup(first.label + ", landlock", first, ["--isolation", "landlock"],
               roles=("init", "starter")),
+        Setup(first.label + ", folders", first,
+              ["--data", base, "--workspaces", "named", "--workspace", "w"], code=TAME),
         Setup(first.label + ", no cache", first,
               environment={"XDG_CACHE_HOME": "/nonexistent"}),
     ]

@@ -124,6 +124,22 @@ def it_is_bounded(place):
 
 
 @test(None)
+def nothing_in_it_is_hidden(place):
+    """What is deeper than anybody looks, or closed by its owner, is not overlooked."""
+    patient = ("--policy", lab(place, "timeout: 1min\ncpu_time: 1min\nvalidation: 'off'\n"))
+    end = "import os, time\n%stime.sleep(30)\n"
+    deep = "for _ in range(80):\n    os.mkdir('d')\n    os.chdir('d')\n"
+    codes = {"deep": "os.chdir('/workspace')\n" + deep}
+    if os.geteuid() != 0:
+        codes["closed"] = "os.mkdir('/workspace/d')\nos.chmod('/workspace/d', 0)\n"
+    for name, code in codes.items():
+        result = outcome(cold(place, *patient, "-c", end % code, name=name))
+        same((result["status"], result["limit"]["name"]), ("disk", "workspace_size"), name)
+        check("hid a part" in result["message"], "why", result["message"])
+        same(outcome(cold(place, *patient, "-c", "1", name=name))["status"], "failed", "the next")
+
+
+@test(None)
 def sparse_files_count_by_what_they_hold(place):
     code = ("f = open('/workspace/sparse', 'wb')\nf.truncate(40 << 20)\nprint('made')\n"
             "import time\ntime.sleep(0.3)\nprint('lives')")
