@@ -51,7 +51,8 @@ const struct check_rule check_rules[CHECK_RULES] = {
     [RULE_FILE_OUTSIDE] = {"file-outside",
      "constant or folded paths given to open, os, shutil, pathlib, pandas, numpy, sqlite3 and "
      "others that resolve outside the folders which may be read or written",
-     "only /tmp can be written, and only it and the policy's read_paths can be read",
+     "only /tmp and a workspace can be written, and only they, data folders and the "
+     "policy's read_paths can be read",
      "Use paths relative to the working folder, which is the only writable place.",
      {E, E, W}},
     [RULE_NETWORK_USE] = {"network-use",

@@ -43,6 +43,9 @@ check_request(const struct protocol_request *request)
     assert(run->limits_n <= PROTOCOL_LIMITS_MAX);
     for (size_t i = 0; i < run->limits_n; i++)
         assert(run->limits[i].field->authority == BY_JOB_NARROWING);
+    assert(run->data_n <= JOB_FOLDERS_MAX && run->job.folders.n == 0);
+    for (size_t i = 0; i < run->data_n; i++)
+        assert(run->data[i].path[0] == '/');
     assert(run->python[0] == '\0' || run->python[0] == '/');
     assert(run->job.files_n <= JOB_FILES_MAX && run->job.args_n <= JOB_ARGS_MAX);
     for (size_t i = 0; i < run->job.files_n; i++)

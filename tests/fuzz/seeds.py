@@ -22,6 +22,7 @@ REQUESTS = [
     {"type": "run", "id": "2", "code_base64": "/w==", "policy": "strict", "name": "x.py",
      "limits": {"timeout": "2s", "memory": "64M"}, "args": ["a", ""], "stdin": "é",
      "files": [{"name": "d/a", "data": "1"}, {"name": "b", "data_base64": "AAE="}],
+     "data": [{"path": "/srv/a", "name": "b"}, {"path": "/srv"}], "workspace": "w",
      "python": "/usr/bin/python3", "collect": True, "stream": True},
     {"type": "run", "id": "3", "code": "\0\"\\\u20ac", "stdin_base64": "", "colour": 1},
 ]

@@ -399,6 +399,47 @@ test_stream_text_into_a_small_buffer(void **state)
     buf_done(&s.tail);
 }
 
+static void
+test_folders(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    static struct job job; /* static: large */
+    const struct job_folder one = {.path = "/srv/a", .device = 1, .inode = 2};
+    const struct job_folder shelf = {.path = "/w", .writable = true, .user = 7};
+    static const char *const bad[] = {"",   ".",    "..",    "a/b",
+                                      "/a", "a\nb", "a\x7f", "\xff"};
+    job_init(&job);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        assert_int_equal(job_add_data(&job, &one, bad[i], &err), -EINVAL);
+    assert_int_equal(job_add_data(&job, &one,
+                                  "Gr\xc3\xb6\xc3\x9f"
+                                  "e 2",
+                                  &err),
+                     0);
+    assert_int_equal(job_add_data(&job, &shelf, "b", &err), 0);
+    assert_int_equal(job_add_data(&job, &one, "b", &err), -EEXIST);
+    assert_string_equal(job.folders.list[1].target, "/data/b");
+    assert_false(job.folders.list[1].writable); /* a data folder never is */
+    assert_null(job_folders_workspace(&job.folders));
+    assert_int_equal(job_add_workspace(&job, &shelf, &err), 0);
+    assert_int_equal(job_add_workspace(&job, &shelf, &err), -EEXIST);
+    assert_string_equal(job_folders_workspace(&job.folders)->target, "/workspace");
+    assert_true(job_folders_have_data(&job.folders));
+    static struct job_folders other;
+    other = job.folders;
+    assert_true(job_folders_alike(&job.folders, &other));
+    other.list[0].inode++; /* another folder of that path */
+    assert_false(job_folders_alike(&job.folders, &other));
+    while (job.folders.n < JOB_FOLDERS_MAX) {
+        char name[8];
+        snprintf(name, sizeof(name), "n%zu", job.folders.n);
+        assert_int_equal(job_add_data(&job, &one, name, &err), 0);
+    }
+    assert_int_equal(job_add_data(&job, &one, "more", &err), -E2BIG);
+    job_done(&job);
+}
+
 int
 main(void)
 {
@@ -408,6 +449,7 @@ main(void)
         cmocka_unit_test(test_file_count),
         cmocka_unit_test(test_script_name),
         cmocka_unit_test(test_args),
+        cmocka_unit_test(test_folders),
         cmocka_unit_test(test_status_table),
         cmocka_unit_test(test_exit_codes),
         cmocka_unit_test(test_fail),

@@ -230,6 +230,8 @@ test_a_whole_run(void **state)
               "\"name\":\"x.py\",\"args\":[\"a\",\"\"],\"stdin_base64\":\"/wA=\","
               "\"files\":[{\"name\":\"d/a\",\"data\":\"1\"},"
               "{\"name\":\"b\",\"data_base64\":\"AAE=\"}],"
+              "\"data\":[{\"path\":\"/srv\"},{\"path\":\"/b/../c\",\"name\":\"é\"}],"
+              "\"workspace\":\"w\","
               "\"python\":\"/usr/bin/python3\",\"collect\":true,\"stream\":true}",
               &q, &err),
         0);
@@ -248,6 +250,12 @@ test_a_whole_run(void **state)
     assert_int_equal(job->files_n, 2);
     assert_string_equal(job->files[0].name, "d/a");
     assert_memory_equal(job->files[1].data.p, "\0\1", 2);
+    assert_int_equal(q.run->data_n, 2);
+    assert_string_equal(q.run->data[0].path, "/srv");
+    assert_string_equal(q.run->data[0].name, "");
+    assert_string_equal(q.run->data[1].name, "é");
+    assert_int_equal(job->folders.n, 0); /* nobody has allowed any yet */
+    assert_string_equal(q.run->workspace, "w");
     assert_true(job->collect && q.run->stream);
     protocol_request_done(&q);
 }
@@ -305,6 +313,15 @@ static const struct {
     {RUN "\"files\":[{\"name\":\"x\"}]}", "'files'", true},
     {RUN "\"files\":[{\"name\":\"x\",\"data\":\"\",\"mode\":\"\"}]}", "'files'", true},
     {RUN "\"files\":[1]}", "'files'", true},
+    {RUN "\"data\":{}}", "'data' is not an array", true},
+    {RUN "\"data\":[1]}", "other than {path, name}", true},
+    {RUN "\"data\":[{\"name\":\"x\"}]}", "other than {path, name}", true},
+    {RUN "\"data\":[{\"path\":\"/x\",\"mode\":\"rw\"}]}", "other than", true},
+    {RUN "\"data\":[{\"path\":\"x\"}]}", "not absolute", true},
+    {RUN "\"data\":[{\"path\":\"/a\\u0000b\"}]}", "NUL", true},
+    {RUN "\"data\":[{\"path\":\"/x\",\"name\":\"\"}]}", "is empty", true},
+    {RUN "\"workspace\":\"\"}", "an empty name", true},
+    {RUN "\"workspace\":1}", "'workspace' is not a string", true},
     {RUN "\"collect\":1}", "'collect' is not true or false", true},
     {"{\"type\":\"run\",\"id\":\"7\"}", "without 'code'", true},
     {"{\"type\":\"run\",\"code\":\"\"}", "without an 'id'", false},
