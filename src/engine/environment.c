@@ -249,6 +249,15 @@ unlink_member(struct member **list, struct member *member)
 }
 
 static void
+append_member(struct member **list, struct member *member)
+{
+    while (*list)
+        list = &(*list)->next;
+    member->next = NULL;
+    *list = member;
+}
+
+static void
 member_free(struct member *member)
 {
     struct generation *generation = member->generation;
@@ -294,8 +303,7 @@ on_idle(void *context)
     struct environment *environment = member->generation->environment;
     unlink_member(&environment->making, member);
     environment->making_n--;
-    member->next = environment->idle;
-    environment->idle = member;
+    append_member(&environment->idle, member); /* the oldest is the readiest */
     environment->idle_n++;
     dismiss_outdated(environment);
     struct environment_wait *wait = environment->waits;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -48,6 +49,13 @@ parse(struct job_view *job, struct err *err)
         job->head.files_n <= FILES_MAX &&
         (job->head.args_n == 0 || ends_with_nul(job->arguments, job->head.args_bytes));
     return whole ? 0 : err_set(err, -EPROTO, "a job that is not one of this build");
+}
+
+bool
+job_comes(int socket, int wait_ms)
+{
+    struct pollfd waited = {.fd = socket, .events = POLLIN};
+    return poll(&waited, 1, wait_ms) > 0;
 }
 
 int

@@ -21,6 +21,8 @@ struct job_view {
 };
 
 /* Waits for a job. -EPIPE: there will be none. */
+/* Whether one is there, or comes within that time. */
+bool job_comes(int socket, int wait_ms);
 int job_receive(int socket, struct job_view *ret, struct err *err) MUST_USE;
 /* Narrows the limits and writes the code and the files into the working directory. */
 int job_place(const struct job_view *job, struct err *err) MUST_USE;

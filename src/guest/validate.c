@@ -307,19 +307,31 @@ validator_begin(struct validator *v, const struct guest_check *check, int fd,
     take_text(v, source);
 }
 
-/* Nothing of ours stays in the interpreter that the program gets. */
+/* Ready for another text: what belongs to the last one is gone. */
 static void
-validator_free(struct validator *v)
+validator_clear(struct validator *v)
 {
+    struct validator kept = {.compile = v->compile, .owned = v->owned};
     while (v->later_at < v->later_n)
         scope_release(v->later[v->later_at++].scope);
     free(v->later);
     text_done(&v->text);
-    nodes_done(v);
     arena_done(v);
+    free((void *)(uintptr_t)v->check);
+    PyList_SetSlice(v->owned, 0, PyList_Size(v->owned), NULL);
+    memcpy(kept.names, v->names, sizeof(kept.names));
+    memcpy(kept.types, v->types, sizeof(kept.types));
+    *v = kept;
+}
+
+/* Nothing of ours stays in the interpreter that the program gets. */
+static void
+validator_free(struct validator *v)
+{
+    validator_clear(v);
+    nodes_done(v);
     Py_XDECREF(v->compile);
     Py_XDECREF(v->owned);
-    free((void *)(uintptr_t)v->check);
     free(v);
 }
 
@@ -414,9 +426,9 @@ validate_rehearse(const char *text, const char *path, struct validator **ret)
         _exit(EXIT_FAILURE);
     validator_begin(v, check, NOBODY, source, path);
     PyObject *code = judge(v, source, path);
-    validator_free(v);
+    validator_clear(v);
     Py_DECREF(source);
-    *ret = validator_new();
+    *ret = v;
     return code;
 }
 

@@ -36,7 +36,8 @@
 #include "kernel/kernel.h"
 
 enum { CLAIMS_FD = 5, JOINS_FD, FIRST_FREE_FD = JOINS_FD + CGROUP_SLOTS };
-enum { KEPT_FDS = 6 }; /* and the groups' */
+enum { REHEARSAL_MS = 2 }; /* no job by then: the cell is one for later */
+enum { KEPT_FDS = 6 };     /* and the groups' */
 enum { FDS_MAX = ZYGOTE_JOINS + CGROUP_SLOTS };
 
 struct zygote {
@@ -242,17 +243,15 @@ set_boot_arguments(const struct job_view *job)
 
 /* The first job of a process would pay for every page that it is the first to touch: a copy of
  * the zygote's, a page of code that a fork does not map. So an idle cell judges and runs a few
- * lines of ours first, which leave nothing behind. */
+ * lines of ours first, which leave nothing behind. Where a job waits for the cell that would be
+ * time lost. */
 static void
 rehearse(const struct ending *ending, struct validator **ret)
 {
     static const char text[] = "import math\n"
-                               "class Shape:\n"
-                               "    def __init__(self, side):\n"
-                               "        self.side = side\n"
-                               "def area(shape):\n"
-                               "    return shape.side ** 2\n"
-                               "values = [area(Shape(i)) for i in range(3)]\n"
+                               "def area(side):\n"
+                               "    return side ** 2\n"
+                               "values = [area(i) for i in range(3)]\n"
                                "mean = sum(values) / len(values)\n"
                                "table = {'mean': mean, 'root': math.sqrt(mean)}\n"
                                "try:\n"
@@ -287,11 +286,10 @@ be_cell(const struct zygote *zygote, const struct zygote_request *request, int *
     PyOS_AfterFork_Child();
     reseed();
     struct program program;
-    struct validator *validator;
-    rehearse(&zygote->ending, &validator);
     program_prepare(&program, zygote->setup->flags, &zygote->ending);
-    program.validator = validator;
     struct claims_memory *memory = cell_seal(&zygote->setup->seal, CLAIMS_FD);
+    if (!job_comes(GUEST_FD, REHEARSAL_MS))
+        rehearse(&zygote->ending, &program.validator);
     int r = job_receive(GUEST_FD, &job, &err);
     if (r == -EPIPE)
         _exit(EXIT_SUCCESS); /* the pool has shrunk: there will be no job */
