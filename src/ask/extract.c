@@ -183,6 +183,15 @@ see(struct seen *seen, const struct block *block)
 }
 
 static int
+problem(struct extract *ret, const char *text, const char *name)
+{
+    ret->kind = EXTRACT_PROBLEM;
+    snprintf(ret->problem, sizeof(ret->problem), "%s%s%s", text, name ? ": " : "",
+             name ? name : "");
+    return 0;
+}
+
+static int
 join(struct span text, enum language language, struct extract *ret, struct err *err)
 {
     struct block block;
@@ -198,16 +207,7 @@ join(struct span text, enum language language, struct extract *ret, struct err *
         ret->blocks++;
     }
     ret->kind = EXTRACT_CODE;
-    return 0;
-}
-
-static int
-problem(struct extract *ret, const char *text, const char *name)
-{
-    ret->kind = EXTRACT_PROBLEM;
-    snprintf(ret->problem, sizeof(ret->problem), "%s%s%s", text, name ? ": " : "",
-             name ? name : "");
-    return 0;
+    return ret->code.n > 0 ? 0 : problem(ret, "there is no code in the block", NULL);
 }
 
 static const char cut_off[] = "the answer was cut off before its end, and nothing of it "

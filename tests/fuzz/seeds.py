@@ -106,11 +106,35 @@ def pictures():
     return [whole, png(3, 2, 3, b"\0\0\1\2" * 2, chunk(b"PLTE", bytes(range(6)))), whole[:50]]
 
 
+def streams():
+    """Streams of an endpoint: a byte for form and pieces, then events; see fuzz_sse.c."""
+    def event(value, name=""):
+        return ("event: %s\n" % name if name else "") + "data: %s\n\n" % json.dumps(value)
+
+    def delta(**members):
+        return event({"choices": [{"index": 0, "delta": members, "finish_reason": None}]})
+    call = delta(tool_calls=[{"index": 0, "id": "a", "function": {
+        "name": "execute_python", "arguments": '{"code": '}}])
+    rest = delta(tool_calls=[{"index": 0, "function": {"arguments": '"print(1)"}'}}])
+    end = 'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\r\n\r\ndata: [DONE]\n\n'
+    fence = delta(content="Sure:\n```python\nx = 1\n") + ": keep-alive\n\n" + delta(content="```\n~~~js\n")
+    blocks = event({"type": "content_block_start", "content_block": {
+        "type": "tool_use", "id": "t", "name": "execute_python", "input": {}}}, "content_block_start") \
+        + event({"type": "content_block_delta", "delta": {
+            "type": "input_json_delta", "partial_json": '{"code": "1"}'}}) \
+        + event({"type": "message_delta", "delta": {"stop_reason": "tool_use"},
+                 "usage": {"output_tokens": 5}}) + event({"type": "message_stop"})
+    return [b"\0" + (call + rest + end).encode(), b"\x06" + (fence + end).encode(),
+            b"\1" + blocks.encode(), b"\x0f" + event({"type": "error", "error": {"message": "x"}}).encode(),
+            b"\2\xef\xbb\xbfdata\rdata: \xe2\r\n\revent: y"]
+
+
 def main(folder):
     os.makedirs(folder, exist_ok=True)
     frames = [frame(r) for r in REQUESTS] + [b"".join(frame(r) for r in REQUESTS), b"\0\0\0\0"]
     for name, seeds in (("frames", frames), ("ledger", exports()), ("claims", claims()),
-                        ("display", displays()), ("sixel", pictures()), ("files", files()), ("verdict", verdicts())):
+                        ("display", displays()), ("sixel", pictures()), ("files", files()), ("verdict", verdicts()),
+                        ("sse", streams())):
         for i, seed in enumerate(seeds):
             with open(os.path.join(folder, "%s-%d" % (name, i)), "wb") as file:
                 file.write(seed)
