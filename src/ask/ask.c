@@ -100,8 +100,8 @@ fail(struct asking *a, const char *why)
     char reason[256];
     if (++a->failures < a->q->attempts)
         return 0;
-    snprintf(reason, sizeof(reason), "no attempt of %u succeeded; the last: %.180s",
-             a->failures, why);
+    snprintf(reason, sizeof(reason), "%u attempts failed; the last: %.180s", a->failures,
+             why);
     return finish(a, ASK_FAILED, reason);
 }
 
@@ -345,6 +345,8 @@ ask(const struct ask_request *request, struct ask_answer *ret, struct err *err)
     program_init(&ret->program);
     name(ret->id);
     reply_init(&a.reply);
+    a.reply.on_text = request->hooks.on_text;
+    a.reply.context = request->context;
     buf_init(&a.body, ENDPOINT_BODY_BYTES_MAX);
     buf_init(&a.piece, EXTRACT_CODE_BYTES_MAX);
     int r = 0;

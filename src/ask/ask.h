@@ -29,6 +29,8 @@ struct ask_hooks {
     int (*execute)(void *context, struct span code, bool validate_only,
                    struct outcome *ret, struct err *err);
     /* All of these may be NULL. */
+    void (*on_text)(void *context,
+                    struct span text); /* of the model, as it comes: hostile */
     void (*on_step)(void *context, const char *line); /* trusted, one line */
     void (*on_code)(void *context, struct span code); /* hostile */
     void (*on_outcome)(void *context, const struct outcome *outcome, bool validated_only);

@@ -60,10 +60,9 @@ is_here(const char *host)
 }
 
 static int
-check_base(const struct endpoint *endpoint, const char *base, struct err *err)
+check_url(const char *base, struct err *err)
 {
-    bool tls = begins(base, "https://");
-    if (!tls && !begins(base, "http://"))
+    if (!begins(base, "https://") && !begins(base, "http://"))
         return err_set(err, -EINVAL, "--base-url: '%.100s' is no http:// or https:// URL",
                        base);
     const char *host = strstr(base, "//") + 2;
@@ -76,11 +75,24 @@ check_base(const struct endpoint *endpoint, const char *base, struct err *err)
             err, -EINVAL,
             "--base-url: no user or password can stand in it: a key comes from "
             "--key-file or the environment");
-    if (!tls && endpoint->key->n > 0 && !is_here(host) && !endpoint->plain_key)
-        return err_set(err, -EPERM,
-                       "the key is not sent over plain HTTP to another machine: use "
-                       "https://, or allow it with --plain-key");
     return 0;
+}
+
+/* What goes over plain HTTP, proxies and neighbours can read. What stays on this machine goes
+ * through no proxy unless one is named. */
+static int
+guard_key(struct endpoint *endpoint, const char *base, struct err *err)
+{
+    bool tls = begins(base, "https://"), here = is_here(strstr(base, "//") + 2);
+    if (here && !tls && !endpoint->proxy)
+        endpoint->proxy = "";
+    bool leaves = !here || (endpoint->proxy && endpoint->proxy[0] != '\0');
+    if (tls || endpoint->key->n == 0 || !leaves || endpoint->plain_key)
+        return 0;
+    return err_set(
+        err, -EPERM,
+        "the key is not sent over plain HTTP to another machine: use https://, or "
+        "allow it with --plain-key");
 }
 
 int
@@ -89,7 +101,9 @@ endpoint_init(struct endpoint *endpoint, struct err *err)
     const char *base = endpoint->base_url ? endpoint->base_url : endpoint->form->base_url;
     const char *path = endpoint->form->path;
     size_t n = strlen(base);
-    int r = check_base(endpoint, base, err);
+    int r = check_url(base, err);
+    if (r == 0)
+        r = guard_key(endpoint, base, err);
     if (r < 0)
         return r;
     while (n > 0 && base[n - 1] == '/')

@@ -76,6 +76,12 @@ on_execute(void *context, struct span code, bool validate_only, struct outcome *
 }
 
 static void
+on_text(void *context, struct span text)
+{
+    ask_output_text(&((struct asker *)context)->output, text);
+}
+
+static void
 on_step(void *context, const char *line)
 {
     ask_output_step(&((struct asker *)context)->output, line);
@@ -235,6 +241,7 @@ ask_it(struct asker *asker, struct err *err)
         .token_budget = o->token_budget,
         .dry_run = o->dry_run,
         .hooks = {.execute = on_execute,
+                  .on_text = asker->output.is_live ? on_text : NULL,
                   .on_step = on_step,
                   .on_code = on_code,
                   .on_outcome = on_outcome,

@@ -25,6 +25,7 @@ ask_output_init(struct ask_output *output, const struct ask_options *options)
                                   .out_is_terminal = isatty(STDOUT_FILENO) == 1,
                                   .err_is_terminal = isatty(STDERR_FILENO) == 1};
     bool quiet = options->run.verbosity == RUN_QUIET;
+    output->is_live = output->out_is_terminal && !options->json && !options->dry_run;
     output->results.folder = options->run.out_dir;
     output->results.is_terminal = output->out_is_terminal;
     output->results.may_make = output->err_is_terminal && !quiet && !options->json;
@@ -53,6 +54,25 @@ say_line(const char *line)
         say((struct span){text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1});
 }
 
+void
+ask_output_text(struct ask_output *output, struct span text)
+{
+    AUTO_BUF struct buf page = {0};
+    buf_init(&page, PAGE_BYTES_MAX);
+    if (text.n == 0 || ask_text_append(text, &page) < 0)
+        return;
+    (void)!fd_write_all(STDOUT_FILENO, page.p, page.n);
+    output->is_mid_line = text.p[text.n - 1] != '\n';
+}
+
+static void
+end_text(struct ask_output *output)
+{
+    if (output->is_mid_line)
+        (void)!fd_write_all(STDOUT_FILENO, "\n", 1);
+    output->is_mid_line = false;
+}
+
 static bool
 is_verbose(const struct ask_output *output)
 {
@@ -62,6 +82,7 @@ is_verbose(const struct ask_output *output)
 void
 ask_output_step(struct ask_output *output, const char *line)
 {
+    end_text(output);
     if (is_verbose(output))
         say_line(line);
 }
@@ -69,6 +90,7 @@ ask_output_step(struct ask_output *output, const char *line)
 void
 ask_output_wait(struct ask_output *output, const char *line)
 {
+    end_text(output);
     if (output->options->run.verbosity != RUN_QUIET)
         say_line(line);
 }
@@ -85,6 +107,7 @@ asks(const struct ask_output *output)
 void
 ask_output_code(struct ask_output *output, struct span code)
 {
+    end_text(output);
     if (is_verbose(output) || asks(output))
         say(code);
 }
@@ -231,34 +254,46 @@ save(const char *path, const struct program *program, struct err *err)
     return r < 0 ? err_set(err, r, "--save: cannot write '%.120s'", path) : 0;
 }
 
+static void
+say_sum(const struct ask_answer *answer)
+{
+    char line[200];
+    snprintf(line, sizeof(line), "%s: %u requests, %u runs, %llu + %llu tokens",
+             answer->id, answer->requests, answer->runs,
+             (unsigned long long)answer->input_tokens,
+             (unsigned long long)answer->output_tokens);
+    say_line(line);
+}
+
+static void
+say_ending(const struct ask_output *output, const struct ask_answer *answer)
+{
+    char line[200];
+    if (answer->reason[0] != '\0')
+        say_line(answer->reason);
+    snprintf(line, sizeof(line),
+             "images that were shown and not kept: %llu; give --out DIR",
+             (unsigned long long)output->results.unsaved);
+    if (output->results.unsaved > 0)
+        say_line(line);
+}
+
 int
 ask_output_finish(struct ask_output *output, const struct ask_answer *answer,
                   struct err *err)
 {
     const struct ask_options *o = output->options;
+    const struct buf *text =
+        answer->end == ASK_SHOWN ? &answer->program.pieces : &answer->text;
+    end_text(output);
     int r = o->save ? save(o->save, &answer->program, err) : 0;
     if (r == 0 && o->json)
         r = write_json(output, answer, err);
-    else if (r == 0)
-        r = write_out(output,
-                      answer->end == ASK_SHOWN ? buf_span(&answer->program.pieces)
-                                               : buf_span(&answer->text),
-                      err);
-    if (r == 0 && answer->reason[0] != '\0' && o->run.verbosity != RUN_QUIET)
-        say_line(answer->reason);
-    char line[200];
-    if (r == 0 && output->results.unsaved > 0 && o->run.verbosity != RUN_QUIET) {
-        snprintf(line, sizeof(line),
-                 "images that were shown and not kept: %llu; give --out DIR",
-                 (unsigned long long)output->results.unsaved);
-        say_line(line);
-    }
-    if (r == 0 && is_verbose(output)) {
-        snprintf(line, sizeof(line), "%s: %u requests, %u runs, %llu + %llu tokens",
-                 answer->id, answer->requests, answer->runs,
-                 (unsigned long long)answer->input_tokens,
-                 (unsigned long long)answer->output_tokens);
-        say_line(line);
-    }
+    else if (r == 0 && !output->is_live)
+        r = write_out(output, buf_span(text), err);
+    if (r == 0 && o->run.verbosity != RUN_QUIET)
+        say_ending(output, answer);
+    if (r == 0 && is_verbose(output))
+        say_sum(answer);
     return r;
 }

@@ -14,11 +14,15 @@ struct ask_output {
     const struct program *program; /* of the answer that grows */
     struct results results;
     bool out_is_terminal, err_is_terminal;
+    bool is_live;        /* the answer's text is shown as it comes */
+    bool is_mid_line;    /* of that */
     bool asked_terminal; /* how it draws images: once, and only when there is one */
 };
 
 void ask_output_init(struct ask_output *output, const struct ask_options *options);
 /* For struct ask_hooks and endpoint.on_wait, behind a context that has it. */
+/* Of a model, on a terminal; only where is_live. */
+void ask_output_text(struct ask_output *output, struct span text);
 void ask_output_step(struct ask_output *output, const char *line);
 void ask_output_wait(struct ask_output *output, const char *line);
 void ask_output_code(struct ask_output *output, struct span code);

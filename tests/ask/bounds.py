@@ -19,7 +19,7 @@ def attempts_end_with_the_status_of_the_last_run(place):
             done = place.ask(e)
             same((done.returncode, done.stdout), (status, ""), "the end; " + done.stderr)
             same(len(e.requests), 3, "requests")
-            check("no attempt of 3" in done.stderr, "why", done.stderr)
+            check("3 attempts failed" in done.stderr, "why", done.stderr)
     with Endpoint([BAD]) as e:
         place.ask(e, "--attempts", "1")
         same(len(e.requests), 1, "requests of one attempt")
@@ -56,6 +56,11 @@ def busy_endpoints_are_asked_again(place):
             check("trying again" in done.stderr and str(status) in done.stderr, "it is said",
                   done.stderr)
             same(len(e.requests), 2, "requests")
+    past = {"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}
+    with Endpoint([Answer("later", status=429, headers=past), DONE]) as e:
+        done = place.ask(e)
+        answered(done, "It is done.\n")
+        check("again in 0.0 s" in done.stderr, "a date is understood", done.stderr)
 
 
 @point

@@ -93,8 +93,14 @@ def proxies_are_used_and_see_no_key(place):
                  "It is done.\n")
         same(proxy.seen.pop()[:2], ("POST", "http://model.example/v1/chat/completions"),
              "what the proxy sees")
-        answered(place.ask(e, http_proxy="http://127.0.0.1:9", no_proxy="127.0.0.1"),
-                 "It is done.\n")
+        seen = len(proxy.seen)
+        answered(place.ask(e, http_proxy=proxy.url), "It is done.\n")
+        same(len(proxy.seen), seen, "what stays on this machine goes through no proxy")
+        done = place.ask(e, "--proxy", proxy.url)
+        same(done.returncode, 2, "a key in the clear through a proxy")
+        check("plain HTTP" in done.stderr, "why", done.stderr)
+        answered(place.ask(e, "--proxy", proxy.url, "--plain-key"), "It is done.\n")
+        same(len(proxy.seen), seen + 1, "when it is allowed")
         answered(place.ask(e, "--proxy", "", http_proxy="http://127.0.0.1:9"), "It is done.\n")
 
 
