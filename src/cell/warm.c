@@ -54,8 +54,12 @@ static void
 on_failed(void *context, const struct err *err)
 {
     struct cell *cell = context;
+    struct cgroup_usage usage;
     if (cell->given && cell->exited)
         return; /* how its program has ended is known: nothing more was asked */
+    cgroup_usage(&cell->cgroup, &usage);
+    if (cell->given && usage.oom_kills > 0)
+        return; /* the kernel's doing: with v2 it ends all of a group, init as well */
     if (cell->failure.code == 0)
         cell->failure = *err;
     cell_end(cell, CAUSE_ABANDON);

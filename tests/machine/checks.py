@@ -12,12 +12,13 @@ import cell
 import leftovers
 import places
 import rows
+import supervisor
 from image import PACKAGES, USER_ID
 from tap import Tap
 
 PROGRAM = "/opt/adyton/adyton"
 WIDE = "/run/wide.yaml"   # a machine in software is slow: only what a row names is narrow
-WIDE_POLICY = "extends: standard\nvalidation: off\ntimeout: 60s\ncpu_time: 60s\n"
+WIDE_POLICY = "name: wide\nextends: standard\nvalidation: off\ntimeout: 60s\ncpu_time: 60s\n"
 PATIENCE_S = 5.0
 OUR_LIMIT_S = 90
 COMPLAINT = re.compile(r"BUG:|WARNING:|Oops|general protection|blocked for more than")
@@ -384,6 +385,25 @@ def check_user(bench, root, user, plain):
         bench.row(user, rows.SWAP)
 
 
+def check_warm(bench, root, user, plain):
+    """The same in warm cells of a supervisor, whose groups are made ahead of the job."""
+    del plain
+    for who in (root, user):
+        served = supervisor.Supervisor(PROGRAM, who, {"wide": WIDE}, ["--preload", "json"])
+        with served:
+            served.await_warm()
+            for row in rows.WARM:
+                result = cell.run(PROGRAM, who, served.options_for("wide") + row.options,
+                                  bench.source(row.code), limit_s=OUR_LIMIT_S)
+                problems = judge(row, result, rows.HELD)
+                if result.get("engine", "start") not in ("pool", "warm"):
+                    problems.append("it ran %s" % result.get("engine", "start"))
+                bench.tap.point("%s, warm: %s" % (who.label, row.name),
+                                problems + ([result.describe()] if problems else []))
+            problems = served.end()
+        bench.point("%s: nothing is left of the supervisor" % who.label, problems)
+
+
 def check_lacking(bench, root, user, plain):
     """Something that a cell stands on is not there."""
     check_doctor(bench, plain, False, [("cgroup memory", "no control group",
@@ -432,4 +452,5 @@ def escape():
 
 
 PARTS = {"root": lambda: cells(check_root), "user": lambda: cells(check_user),
-         "lacking": lambda: cells(check_lacking), "layers": layers, "escape": escape}
+         "warm": lambda: cells(check_warm), "lacking": lambda: cells(check_lacking),
+         "layers": layers, "escape": escape}

@@ -168,6 +168,8 @@ ROWS = (
     LEFT,
     Row("a fork bomb", BOMB, "timeout", ["--pids", "32", "--timeout", "3s"], "timeout"),
 )
+# A job that narrows its /tmp is of another kind than those that wait.
+WARM = tuple(row for row in ROWS if "--disk" not in row.options)
 SWAP = Row("memory, where the machine has swap", LARGE, "memory", ["--memory", "48M"],
            "memory")
 # What the group of a cell must say with these options: one more process is the cell's init.
