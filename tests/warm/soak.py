@@ -106,7 +106,8 @@ LIVES = "import signal\nprint('up', flush=True)\nsignal.pause()"
 
 
 class Load:
-    def __init__(self, served, seed):
+    def __init__(self, served, seed, tell):
+        self.tell = tell
         self.served, self.random = served, random.Random(seed)
         self.connection = Connection(served.socket)
         self.waiting, self.counts, self.starts = {}, {}, {}
@@ -138,6 +139,8 @@ class Load:
 
     def go(self, runs, killing=False):
         end = self.started + runs
+        self.zygotes_every = max(400, runs // 100)
+        self.factories_every = self.zygotes_every * 4 + 100
         while self.started < end or self.waiting:
             while self.started < end and len(self.waiting) < AHEAD:
                 self.start_one()
@@ -146,13 +149,15 @@ class Load:
             self.finish_one()
 
     def disturb(self):
-        if self.started % 400 == 0:
+        if self.started % self.zygotes_every == 0:
             zygotes = [pid for pid in self.served.tree().zygotes() if pid]
             self.zygotes_killed += self.kill(zygotes)
-        if self.started % 1700 == 0:
+        if self.started % self.factories_every == 0:
             self.factories_killed += self.kill(self.served.tree().factories())
         if self.started % 50 == 0:
             self.vanish()
+        if self.started % 5000 == 0:
+            self.tell("%d runs, %d wrong" % (self.started, len(self.wrong)))
 
     def kill(self, pids):
         if pids:
@@ -236,7 +241,7 @@ def check_counts(first, last):
 
 
 def soak(tap, served, runs):
-    load = Load(served, SEED)
+    load = Load(served, SEED, tap.note)
     load.go(WARM_UP)
     first = Rest(served)
     started = time.monotonic()
