@@ -11,10 +11,16 @@ enum { MAX_TOKENS = 8192 /* the form wants one */ };
 static json_t *
 request(const struct form_request *q)
 {
-    return json_pack("{s:s, s:I, s:s, s:O, s:[o], s:b}", "model", q->model, "max_tokens",
-                     (json_int_t)(q->max_tokens > 0 ? q->max_tokens : MAX_TOKENS),
-                     "system", q->system, "messages", q->messages, "tools",
-                     tools_definition("anthropic"), "stream", q->stream);
+    json_t *root =
+        json_pack("{s:s, s:I, s:s, s:O, s:b}", "model", q->model, "max_tokens",
+                  (json_int_t)(q->max_tokens > 0 ? q->max_tokens : MAX_TOKENS), "system",
+                  q->system, "messages", q->messages, "stream", q->stream);
+    if (!root || !q->tools ||
+        json_object_set_new(root, "tools",
+                            json_pack("[o]", tools_definition("anthropic"))) == 0)
+        return root;
+    json_decref(root);
+    return NULL;
 }
 
 static const struct {

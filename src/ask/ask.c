@@ -206,7 +206,7 @@ do_calls(struct asking *a, struct err *err)
 static int
 answer_with(struct asking *a, struct err *err)
 {
-    struct span text = buf_span(&a->reply.text);
+    struct span text = reply_said(&a->reply);
     bool refused = a->reply.finish == FINISH_REFUSED;
     int r = ask_record(a, NULL, refused ? "refused" : "answer", "", err);
     if (r == 0 && buf_append(&a->answer->text, text.p, text.n) < 0)
@@ -262,12 +262,13 @@ do_text(struct asking *a, struct err *err)
     int r = 0;
     /* One that calls tools has blocks in its answers for the person, not for us. */
     if (!a->used_tool)
-        r = extract_text(buf_span(&a->reply.text), a->reply.finish == FINISH_CUT, &found,
+        r = extract_text(reply_said(&a->reply), a->reply.finish == FINISH_CUT, &found,
                          err);
-    if (r == 0 && a->reply.text.n == 0 && a->reply.finish != FINISH_REFUSED) {
+    if (r == 0 && reply_said(&a->reply).n == 0 && a->reply.finish != FINISH_REFUSED) {
         found.kind = EXTRACT_PROBLEM;
         snprintf(found.problem, sizeof(found.problem),
-                 "the answer was empty: call " TOOL_NAME ", or answer in words");
+                 "the answer was %s: call " TOOL_NAME ", or answer in words",
+                 a->reply.finish == FINISH_CUT ? "cut off before it began" : "empty");
     }
     if (r == 0 && found.kind == EXTRACT_CODE && a->reply.finish != FINISH_REFUSED) {
         r = run_block(a, &found, err);

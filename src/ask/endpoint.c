@@ -208,6 +208,9 @@ take_error(struct hearing *h, struct err *err)
     json_decref(root);
     key_hide(h->endpoint->key, said);
     long status = h->answer.status;
+    /* Ollama and vLLM, of models that were not made for it. */
+    if (status == 400 && !h->endpoint->no_tools && strcasestr(said, "tool"))
+        return err_set(err, -EOPNOTSUPP, "the endpoint knows no tools: %s", said);
     bool again = status == 408 || status == 429 || (status >= 500 && status != 501);
     return err_set(err, again ? -EAGAIN : -EPROTO, "the endpoint answers %ld%s%s", status,
                    said[0] != '\0' ? ": " : "", said);
@@ -323,15 +326,19 @@ try_often(struct endpoint *endpoint, struct span body, struct reply *reply,
     }
 }
 
-int
-endpoint_ask(struct endpoint *endpoint, const char *system, json_t *messages,
-             struct buf *body, struct reply *reply, struct err *err)
+static int
+write_body(const struct endpoint *endpoint, const char *system, json_t *messages,
+           struct buf *body, struct err *err)
 {
-    const struct form_request request = {.model = endpoint->model,
-                                         .system = system,
-                                         .messages = messages,
-                                         .max_tokens = endpoint->max_tokens,
-                                         .stream = endpoint->stream};
+    const struct form_request request = {
+        .model = endpoint->model,
+        .system = system,
+        .messages = messages,
+        .max_tokens = endpoint->max_tokens,
+        .stream = endpoint->stream,
+        .tools = !endpoint->no_tools,
+        .is_maker = begins(endpoint->url, endpoint->form->base_url),
+    };
     json_t *root = endpoint->form->request(&request);
     char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
     json_decref(root);
@@ -339,12 +346,29 @@ endpoint_ask(struct endpoint *endpoint, const char *system, json_t *messages,
         return err_set(err, -ENOMEM,
                        "the request cannot be written: no memory, or the model's name is "
                        "not UTF-8");
+    buf_consume(body, body->n);
     int r = buf_append(body, text, strlen(text));
     free(text);
-    if (r < 0)
-        return err_set(err, r, "the conversation has more than %d bytes",
-                       ENDPOINT_BODY_BYTES_MAX);
+    return r < 0 ? err_set(err, r, "the conversation has more than %d bytes",
+                           ENDPOINT_BODY_BYTES_MAX)
+                 : 0;
+}
+
+int
+endpoint_ask(struct endpoint *endpoint, const char *system, json_t *messages,
+             struct buf *body, struct reply *reply, struct err *err)
+{
     if (left_ms(endpoint) == 0)
         return err_set(err, -ETIMEDOUT, "the time budget is used up");
-    return try_often(endpoint, buf_span(body), reply, err);
+    int r = write_body(endpoint, system, messages, body, err);
+    if (r == 0)
+        r = try_often(endpoint, buf_span(body), reply, err);
+    if (r != -EOPNOTSUPP)
+        return r;
+    if (endpoint->on_wait)
+        endpoint->on_wait(endpoint->context, err->text);
+    endpoint->no_tools = true;
+    reply_reset(reply);
+    r = write_body(endpoint, system, messages, body, err);
+    return r < 0 ? r : try_often(endpoint, buf_span(body), reply, err);
 }

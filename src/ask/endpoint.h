@@ -24,6 +24,7 @@ struct endpoint {
     const struct buf *key; /* empty: none */
     const char *ca_file, *proxy;
     bool stream;
+    bool no_tools;    /* set, too, when the endpoint says that it knows none */
     bool plain_key;   /* a key may go over plain HTTP to another machine */
     unsigned retries; /* after the first try */
     uint64_t max_tokens;

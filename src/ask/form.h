@@ -20,6 +20,8 @@ struct form_request {
     json_t *messages;    /* borrowed */
     uint64_t max_tokens; /* of the answer; 0: the endpoint's own */
     bool stream;
+    bool tools;    /* it is told of the tool */
+    bool is_maker; /* at the form's own base URL: the newest words are known there */
 };
 
 struct form_result {

@@ -11,24 +11,29 @@
 #include "ask/form.h"
 #include "ask/tools.h"
 
+/* A reference to `value` goes over, whatever comes; NULL is no value. */
+static bool
+set(json_t *root, const char *name, json_t *value)
+{
+    return json_object_set_new(root, name, value) == 0;
+}
+
 static json_t *
 request(const struct form_request *q)
 {
     json_t *messages = json_pack("[{s:s, s:s}]", "role", "system", "content", q->system);
-    if (!messages || json_array_extend(messages, q->messages) < 0) {
-        json_decref(messages);
-        return NULL;
-    }
-    json_t *root = json_pack("{s:s, s:o, s:[o], s:s, s:b}", "model", q->model, "messages",
-                             messages, "tools", tools_definition("openai"), "tool_choice",
-                             "auto", "stream", q->stream);
-    bool whole = root != NULL;
+    json_t *root = json_pack("{s:s, s:b}", "model", q->model, "stream", q->stream);
+    bool whole = root && messages && json_array_extend(messages, q->messages) == 0;
+    whole = whole && json_object_set(root, "messages", messages) == 0;
+    if (whole && q->tools)
+        whole = set(root, "tools", json_pack("[o]", tools_definition("openai"))) &&
+                set(root, "tool_choice", json_string("auto"));
     if (whole && q->max_tokens > 0)
-        whole = json_object_set_new(root, "max_tokens",
-                                    json_integer((json_int_t)q->max_tokens)) == 0;
+        whole = set(root, q->is_maker ? "max_completion_tokens" : "max_tokens",
+                    json_integer((json_int_t)q->max_tokens));
     if (whole && q->stream)
-        whole = json_object_set_new(root, "stream_options",
-                                    json_pack("{s:b}", "include_usage", true)) == 0;
+        whole = set(root, "stream_options", json_pack("{s:b}", "include_usage", true));
+    json_decref(messages);
     if (whole)
         return root;
     json_decref(root);

@@ -112,6 +112,25 @@ reply_set_arguments(struct reply_call *call, const json_t *value, struct err *er
     return r < 0 ? full(r, "tool call", REPLY_ARGUMENTS_BYTES_MAX, err) : 0;
 }
 
+struct span
+reply_said(const struct reply *reply)
+{
+    static const char opens[] = "<think>", closes[] = "</think>";
+    struct span s = buf_span(&reply->text);
+    size_t at = 0;
+    while (at < s.n && strchr(" \t\r\n", s.p[at]) && s.p[at] != '\0')
+        at++;
+    if (s.n - at < sizeof(opens) - 1 || memcmp(s.p + at, opens, sizeof(opens) - 1) != 0)
+        return s;
+    const char *end = memmem(s.p, s.n, closes, sizeof(closes) - 1);
+    if (!end)
+        return (struct span){s.p + s.n, 0};
+    at = (size_t)(end - s.p) + sizeof(closes) - 1;
+    while (at < s.n && strchr("\r\n", s.p[at]) && s.p[at] != '\0')
+        at++;
+    return (struct span){s.p + at, s.n - at};
+}
+
 static bool
 is_taken(const struct reply *reply, size_t before, const char *id)
 {

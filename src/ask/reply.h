@@ -65,6 +65,9 @@ int reply_add_arguments(struct reply_call *call, const json_t *text,
 /* The arguments as one JSON value. */
 int reply_set_arguments(struct reply_call *call, const json_t *value,
                         struct err *err) MUST_USE;
+/* The text without the thoughts that some models put before it, in <think> and </think>; all of it
+ * is thought when they do not end. */
+struct span reply_said(const struct reply *reply);
 /* Every call gets an id that no other has: what came, or one of ours. `made` counts those. */
 void reply_name_calls(struct reply *reply, unsigned *made);
 /* The arguments as an object to send back: an empty one where they are none. New reference. */

@@ -139,6 +139,7 @@ prepare_endpoint(struct asker *asker, struct err *err)
         .ca_file = or_variable(o->ca_file, "SSL_CERT_FILE"),
         .proxy = o->proxy,
         .stream = !o->no_stream,
+        .no_tools = o->no_tools,
         .plain_key = o->plain_key,
         .retries = (unsigned)o->retries,
         .max_tokens = o->max_tokens,

@@ -56,6 +56,9 @@ static const struct row rows[] = {
      "The proxy to go through; '' for none (default: https_proxy, http_proxy, no_proxy)."},
     {"--no-stream", NULL, FLAG, AT(no_stream), 0, 0,
      "Ask for whole answers instead of a stream."},
+    {"--no-tools", NULL, FLAG, AT(no_tools), 0, 0,
+     "Tell the model of no tool, and take code from its text alone; so, too, when the endpoint says "
+     "that it knows none."},
     {"--attempts", "N", COUNT, AT(attempts), 1, ATTEMPTS_MAX,
      "Programs that may fail before it gives up (default: 3)."},
     {"--retries", "N", COUNT, AT(retries), 0, RETRIES_MAX,

@@ -228,3 +228,38 @@ def all_of_it_is_in_the_ledger(place):
     text = place.file("export", place.run("runs", "export").stdout)
     done = place.run("runs", "import", text, "--ledger", copy)
     same(done.returncode, 0, "it can be imported again " + done.stderr)
+
+
+@point
+def an_endpoint_that_knows_no_tools_is_asked_without(place):
+    no = Answer("this model does not support tools", status=400)
+    with Endpoint([no, Answer(BLOCK % "print(6 * 7)\n"), DONE]) as e:
+        done = place.ask(e)
+        answered(done, "It is done.\n")
+        same(["tools" in r for r in e.requests], [True, False, False], "who is told of a tool")
+        check("knows no tools" in done.stderr, "it is said", done.stderr)
+        check("42" in last_text(e.requests[2]), "the result", e.requests[2])
+    for form in FORMS:
+        with Endpoint([DONE]) as e:
+            answered(place.ask(e, "--no-tools", "--api", form), "It is done.\n")
+            check("tools" not in e.requests[0] and "tool_choice" not in e.requests[0],
+                  "no word of tools", e.requests[0].keys())
+
+
+@point
+def thoughts_are_no_answer(place):
+    thought = "<think>\nPerhaps\n```python\nprint('thought')\n```\n</think>\n\n"
+    with Endpoint([Answer(thought + BLOCK % "print('said')\n"), Answer(thought + "Done.")]) as e:
+        answered(place.ask(e), "Done.\n")
+        check("stdout:\nsaid\n" in last_text(e.requests[1]), "the result", e.requests[1])
+    with Endpoint([Answer("<think>on and on", finish="length"), DONE]) as e:
+        answered(place.ask(e), "It is done.\n")
+        check("cut off" in last_text(e.requests[1]), "what is said", e.requests[1])
+
+
+@point
+def tokens_of_an_answer_are_limited_in_the_words_of_the_form(place):
+    for form in FORMS:
+        with Endpoint([DONE]) as e:
+            answered(place.ask(e, "--max-tokens", "77", "--api", form), "It is done.\n")
+            same(e.requests[0]["max_tokens"], 77, "the limit")
