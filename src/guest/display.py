@@ -109,9 +109,12 @@ def _told(error):
 
 def _method(thing, name):
     """A method of the object's class: an instance of what answers every name has none."""
-    if isinstance(thing, type) or getattr(type(thing), name, None) is None:
+    try:
+        if isinstance(thing, type) or getattr(type(thing), name, None) is None:
+            return None
+        return getattr(thing, name, None)
+    except Exception:
         return None
-    return getattr(thing, name, None)
 
 
 def _text(thing):

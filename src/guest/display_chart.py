@@ -159,7 +159,7 @@ class _Axes:
         found = []
         for one in self.axes.collections:
             if type(one).__name__ == "PathCollection" and one.get_visible():
-                at = one.get_offsets()
+                at = one.get_offsets()[:self.room + 1]
                 found.append({"label": _named(one.get_label(), "Dataset %d" % len(found)),
                               "points": self.points(self.shown(at[:, 0], self.axes.xaxis),
                                                     self.shown(at[:, 1], self.axes.yaxis))})

@@ -26,7 +26,7 @@ enum {
     DISPLAY_JSON_DEPTH_MAX = 20,
     DISPLAY_MARKS_MAX = 256 << 10, /* commas, colons and brackets of all JSON of a run */
     EVENTS_MAX = 4096,
-    EVENT_TEXT_BYTES_MAX = 1 << 20, /* of all events: beyond it they name bytes only */
+    EVENT_TEXT_BYTES_MAX = 256 << 10, /* of all events: beyond it they name bytes only */
 };
 
 /* How the bytes of a MIME type are written: as text, as base64, as what they say. */
