@@ -8,6 +8,9 @@ from parts import answered, check, last_text, point, same
 
 BLOCK = "Sure, here it is:\n\n```python\n%s```\nThat prints it."
 DONE = Answer("It is done.")
+# Libraries take their time on a busy machine.
+SLOW = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "policies",
+                    "plain-60s.yaml")
 WAYS = ((), ("--no-stream",))
 FORMS = ("openai", "anthropic")
 
@@ -72,7 +75,7 @@ def a_dangerous_import_goes_back_and_is_repaired(place):
 def an_endless_loop_ends_at_its_limit_and_is_repaired(place):
     with Endpoint([Answer(None, [call("while True: pass")]), Answer(None, [call("print(1)")]),
                    DONE]) as e:
-        answered(place.ask(e, "--timeout", "1s"), "It is done.\n")
+        answered(place.ask(e, "--timeout", "2s"), "It is done.\n")
         check("timeout" in last_text(e.requests[1]), "the limit", e.requests[1])
 
 
@@ -153,7 +156,7 @@ def figures_and_files_are_kept(place):
             "open('out.csv', 'w').write('a,b\\n')\n")
     out = os.path.join(place.home, "out")
     with Endpoint([Answer(None, [call(code)]), Answer(None, [call("print(1)")]), DONE]) as e:
-        answered(place.ask(e, "--out", out, "--policy", "standard"), "It is done.\n")
+        answered(place.ask(e, "--out", out, "--policy", SLOW), "It is done.\n")
         same(sorted(os.listdir(out)), ["figure-1.png", "out.csv"], "what is there")
         check("image/png" in last_text(e.requests[1]), "the model is told", e.requests[1])
 
@@ -174,6 +177,22 @@ def the_prompt_tells_of_files_libraries_and_limits(place):
                        "Imports that are refused: ", "Python 3."):
             check(wanted in system, "the prompt has " + wanted, system)
         check("| 9,9" not in system, "only the first rows are sent", system)
+
+
+@point
+def folders_of_data_are_named_and_readable(place):
+    folder = os.path.join(place.home, "numbers")
+    os.mkdir(folder)
+    os.chmod(place.home, 0o755)
+    for name, text in (("a.txt", "6 7"),):
+        with open(os.path.join(folder, name), "w") as file:
+            file.write(text)
+    code = "a, b = open('/data/numbers/a.txt').read().split()\nprint(int(a) * int(b))"
+    with Endpoint([Answer(None, [call(code)]), DONE]) as e:
+        answered(place.ask(e, "--data", folder + "=numbers"), "It is done.\n")
+        check("read-only: /data/numbers\n" in e.requests[0]["messages"][0]["content"], "the prompt",
+              e.requests[0]["messages"][0])
+        same(last_text(e.requests[1]), "stdout:\n42\n", "the result")
 
 
 @point

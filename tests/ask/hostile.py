@@ -18,7 +18,7 @@ def on_terminal(place, endpoint, *args, typed=None, expect=None):
     if pid == 0:
         os.chdir(place.home)
         os.execve(place.program, [place.program, "ask", "--base-url", endpoint.base, "--model",
-                                  "scripted", *args, "q"], place.environment)
+                                  "scripted", "--cold", *args, "q"], place.environment)
     seen, sent = b"", False
     while True:
         ready, _, _ = select.select([fd], [], [], LIMIT_S)

@@ -7,10 +7,12 @@ import shutil
 import subprocess
 import tempfile
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 
 import tap
 
 LIMIT_S = 120
+AT_ONCE = 2     # each in a home of its own; most of their time they wait
 KEY = "sk-test-0123456789abcdef"
 
 
@@ -37,8 +39,7 @@ class Place:
             name: value for name, value in os.environ.items()
             if not re.search(r"proxy|OPENAI|ANTHROPIC|SSL_CERT", name, re.I)}
         self.environment.update(HOME=self.home, XDG_STATE_HOME=self.home, OPENAI_API_KEY=KEY,
-                                ANTHROPIC_API_KEY=KEY,
-                                XDG_RUNTIME_DIR=self.home)   # no supervisor listens there
+                                ANTHROPIC_API_KEY=KEY, XDG_RUNTIME_DIR=self.home)
         # What was found out about the interpreter is the same for every home.
         self.environment.setdefault("XDG_CACHE_HOME", os.path.expanduser("~/.cache"))
 
@@ -58,6 +59,8 @@ class Place:
         return done
 
     def ask(self, endpoint, *args, question="What is it?", **more):
+        if "--socket" not in args:
+            args = ("--cold", *args)    # root's supervisor may listen, whatever the environment
         return self.run("ask", "--base-url", endpoint.base, "--model", "scripted", *args,
                         question, **more)
 
@@ -82,22 +85,26 @@ class Points:
         return function
 
     def run(self, build, names):
-        out = tap.Tap()
-        for function in self.list:
-            if names and function.__name__ not in names:
-                continue
-            place = Place(os.path.join(build, "adyton"))
-            problems = []
-            try:
-                function(place)
-            except Wrong as wrong:
-                problems = [str(wrong)]
-            except Exception:   # pylint: disable=broad-except
-                problems = traceback.format_exc().splitlines()[-12:]
-            finally:
-                place.close()
-            out.point(function.__name__.replace("_", " "), problems)
+        out, program = tap.Tap(), os.path.join(build, "adyton")
+        chosen = [f for f in self.list if not names or f.__name__ in names]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for function, problems in zip(chosen, pool.map(
+                    lambda f: problems_of(f, program), chosen)):
+                out.point(function.__name__.replace("_", " "), problems)
         return out.finish()
+
+
+def problems_of(function, program):
+    place = Place(program)
+    try:
+        function(place)
+    except Wrong as wrong:
+        return [str(wrong)]
+    except Exception:   # pylint: disable=broad-except
+        return traceback.format_exc().splitlines()[-12:]
+    finally:
+        place.close()
+    return []
 
 
 points = Points()
