@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_shape.h"
+
 int
 protocol_frame(struct span bytes, size_t max, struct span *ret_payload, struct err *err)
 {
@@ -27,64 +29,17 @@ protocol_frame(struct span bytes, size_t max, struct span *ret_payload, struct e
     return bytes.n - PROTOCOL_HEADER_BYTES >= n;
 }
 
-/* The end of the string whose text begins at p: its closing quote, or NULL. */
-static const char *
-string_end(const char *p, const char *end)
-{
-    for (const char *from = p;;) {
-        const char *quote = memchr(from, '"', (size_t)(end - from));
-        if (!quote)
-            return NULL;
-        size_t slashes = 0;
-        while (quote - slashes > p && quote[-1 - (ptrdiff_t)slashes] == '\\')
-            slashes++;
-        if (slashes % 2 == 0)
-            return quote;
-        from = quote + 1;
-    }
-}
-
-/* Looks at structure alone; whatever is no JSON is left to the parser. */
-static const char *
-shape_fault(struct span text, size_t marks_max)
-{
-    size_t depth = 0, marks = 0;
-    const char *end = text.p + text.n;
-    for (const char *p = text.p; p < end; p++) {
-        switch (*p) {
-        case '"':
-            p = string_end(p + 1, end);
-            if (!p)
-                return "a string does not end";
-            continue;
-        case '[':
-        case '{':
-            depth++;
-            break;
-        case ']':
-        case '}':
-            depth -= depth > 0;
-            continue;
-        case ',':
-        case ':':
-            break;
-        default:
-            continue;
-        }
-        if (depth > PROTOCOL_DEPTH_MAX)
-            return "it is nested too deep";
-        if (++marks > marks_max)
-            return "it holds too many values";
-    }
-    return NULL;
-}
-
 int
 protocol_load(struct span payload, size_t marks_max, json_t **ret, struct err *err)
 {
-    const char *fault = shape_fault(payload, marks_max);
-    if (fault)
-        return err_set(err, -EBADMSG, "a frame is refused: %s", fault);
+    static const char *const faults[] = {
+        [JSON_SHAPE_OPEN_STRING] = "a string does not end",
+        [JSON_SHAPE_DEEP] = "it is nested too deep",
+        [JSON_SHAPE_MANY] = "it holds too many values",
+    };
+    enum json_shape shape = json_shape(payload, PROTOCOL_DEPTH_MAX, marks_max, NULL);
+    if (shape != JSON_SHAPE_FITS)
+        return err_set(err, -EBADMSG, "a frame is refused: %s", faults[shape]);
     json_error_t why;
     json_t *root =
         json_loadb(payload.p, payload.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);

@@ -12,7 +12,9 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "base/json_shape.h"
 #include "base/utf8.h"
+#include "job/outcome_parts.h"
 
 enum { WORST_UTF8 = 3 }; /* a replaced byte becomes three */
 
@@ -61,52 +63,13 @@ display_mime_is_sound(const char *mime)
 
 /* --- JSON from outside --- */
 
-/* The end of the string whose text begins at p, or NULL. */
-static const char *
-string_end(const char *p, const char *end)
-{
-    for (; p < end; p++) {
-        if (*p == '\\')
-            p++;
-        else if (*p == '"')
-            return p;
-    }
-    return NULL;
-}
-
-/* Structure alone, before memory is spent on values: the parser judges the rest. */
-static bool
-shape_is_sound(struct span text, uint64_t marks_max, uint64_t *ret_marks)
-{
-    size_t depth = 0;
-    uint64_t marks = 0;
-    const char *end = text.p + text.n;
-    for (const char *p = text.p; p < end; p++) {
-        if (*p == '"') {
-            p = string_end(p + 1, end);
-            if (!p)
-                return false;
-        } else if (*p == '[' || *p == '{') {
-            depth++;
-            marks++;
-        } else if (*p == ']' || *p == '}') {
-            depth -= depth > 0;
-        } else if (*p == ',' || *p == ':') {
-            marks++;
-        }
-        if (depth > DISPLAY_JSON_DEPTH_MAX || marks > marks_max)
-            return false;
-    }
-    *ret_marks = marks;
-    return true;
-}
-
 static json_t *
 load(struct displays *displays, struct span text, size_t bytes_max)
 {
-    uint64_t marks;
+    size_t marks;
     if (text.n > bytes_max ||
-        !shape_is_sound(text, DISPLAY_MARKS_MAX - displays->marks, &marks))
+        json_shape(text, DISPLAY_JSON_DEPTH_MAX, DISPLAY_MARKS_MAX - displays->marks,
+                   &marks) != JSON_SHAPE_FITS)
         return NULL;
     json_t *value = json_loadb(text.p, text.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     if (value)
@@ -258,19 +221,7 @@ part_json(const struct display_part *part)
         return json_incref(part->json);
     if (display_form_of(part->mime) != DISPLAY_BINARY)
         return json_stringn_nocheck(bytes.p, bytes.n);
-    size_t n = sodium_base64_ENCODED_LEN(bytes.n, sodium_base64_VARIANT_ORIGINAL);
-    AUTO_FREE char *text = malloc(n);
-    if (!text)
-        return NULL;
-    sodium_bin2base64(text, n, (const unsigned char *)bytes.p, bytes.n,
-                      sodium_base64_VARIANT_ORIGINAL);
-    return json_string_nocheck(text);
-}
-
-static json_t *
-json_count(uint64_t count)
-{
-    return json_integer(count < INT64_MAX ? (json_int_t)count : INT64_MAX);
+    return json_base64(bytes);
 }
 
 static bool
@@ -280,8 +231,8 @@ put_parts(const struct display_item *item, json_t *data, json_t *omitted)
         const struct display_part *part = &item->parts[i];
         bool gone = part->omitted_bytes > 0;
         if (json_object_set_new(gone ? omitted : data, part->mime,
-                                gone ? json_count(part->omitted_bytes)
-                                     : part_json(part)) < 0)
+                                gone ? json_u64(part->omitted_bytes) : part_json(part)) <
+            0)
             return false;
     }
     return true;

@@ -10,6 +10,7 @@
 
 #include "base/utf8.h"
 #include "job/outcome.h"
+#include "job/outcome_parts.h"
 
 void
 events_done(struct events *events)
@@ -116,12 +117,6 @@ turn_text(struct carry *carry, struct span bytes, bool last)
 }
 
 static json_t *
-json_count(uint64_t count)
-{
-    return json_integer(count < INT64_MAX ? (json_int_t)count : INT64_MAX);
-}
-
-static json_t *
 turn_json(const struct outcome *o, size_t i, struct carry *carry, size_t *text_left)
 {
     static const char *const names[] = {"", "stdout", "stderr"};
@@ -129,7 +124,7 @@ turn_json(const struct outcome *o, size_t i, struct carry *carry, size_t *text_l
     const struct stream *stream = row->kind == EVENT_STDOUT ? &o->out : &o->err;
     struct span bytes = kept_bytes(stream, row);
     json_t *object = json_pack("{s:s, s:o, s:o}", "type", names[row->kind], "at",
-                               json_count(row->at), "bytes", json_count(row->n));
+                               json_u64(row->at), "bytes", json_u64(row->n));
     bool whole = object != NULL;
     if (bytes.p && bytes.n <= *text_left) {
         *text_left -= bytes.n;
@@ -139,8 +134,8 @@ turn_json(const struct outcome *o, size_t i, struct carry *carry, size_t *text_l
         carry->n = 0;
     }
     if (whole && row->at == stream->head.n && stream->dropped_bytes > 0)
-        whole = json_object_set_new(object, "dropped",
-                                    json_count(stream->dropped_bytes)) == 0;
+        whole =
+            json_object_set_new(object, "dropped", json_u64(stream->dropped_bytes)) == 0;
     if (whole)
         return object;
     json_decref(object);
@@ -157,7 +152,7 @@ events_json(const struct outcome *outcome)
         const struct event_row *row = &outcome->events.rows[i];
         json_t *turn =
             row->kind == EVENT_DISPLAY
-                ? json_pack("{s:s, s:o}", "type", "display", "index", json_count(row->at))
+                ? json_pack("{s:s, s:o}", "type", "display", "index", json_u64(row->at))
                 : turn_json(outcome, i, &carries[row->kind], &text_left);
         if (json_array_append_new(list, turn) < 0) {
             json_decref(list);

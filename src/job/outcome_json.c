@@ -16,6 +16,7 @@
 #include "base/utf8.h"
 #include "check/render.h"
 #include "job/outcome.h"
+#include "job/outcome_parts.h"
 #include "job/run_event.h"
 
 enum {
@@ -24,8 +25,7 @@ enum {
     REAL_DIGITS = 15, /* 1.4 stays "1.4": no digits of the binary form */
 };
 
-/* json_int_t is signed: a count past its end stays at the end. */
-static json_t *
+json_t *
 json_u64(uint64_t value)
 {
     return json_integer(value < INT64_MAX ? (json_int_t)value : INT64_MAX);
@@ -57,22 +57,28 @@ json_text(const char *text, size_t size)
     return json_text_n((struct span){text, strnlen(text, size)}, &replaced);
 }
 
-static json_t *
-json_base64(const struct buf *first, const struct buf *second)
+json_t *
+json_base64(struct span bytes)
 {
-    AUTO_BUF struct buf whole = {0};
-    buf_init(&whole, TEXT_BYTES_MAX);
-    if (buf_append(&whole, first->p, first->n) < 0)
-        return NULL;
-    if (second && buf_append(&whole, second->p, second->n) < 0)
-        return NULL;
-    size_t n = sodium_base64_ENCODED_LEN(whole.n, sodium_base64_VARIANT_ORIGINAL);
+    size_t n = sodium_base64_ENCODED_LEN(bytes.n, sodium_base64_VARIANT_ORIGINAL);
     AUTO_FREE char *text = malloc(n);
     if (!text)
         return NULL;
-    sodium_bin2base64(text, n, (const unsigned char *)buf_span(&whole).p, whole.n,
+    sodium_bin2base64(text, n, (const unsigned char *)bytes.p, bytes.n,
                       sodium_base64_VARIANT_ORIGINAL);
     return json_string_nocheck(text);
+}
+
+/* Head and tail, without the gap between them. */
+static json_t *
+json_kept(const struct stream *stream)
+{
+    AUTO_BUF struct buf whole = {0};
+    buf_init(&whole, TEXT_BYTES_MAX);
+    if (buf_append(&whole, stream->head.p, stream->head.n) < 0 ||
+        buf_append(&whole, stream->tail.p, stream->tail.n) < 0)
+        return NULL;
+    return json_base64(buf_span(&whole));
 }
 
 /* NULL marks memory that ran out: it spreads to the whole document. */
@@ -143,10 +149,7 @@ json_file(const struct collected_file *f)
     if (!file || replaced == 0)
         return file;
     /* The text does not say which file it was: the bytes do. */
-    AUTO_BUF struct buf bytes = {0};
-    buf_init(&bytes, sizeof(f->path));
-    if (buf_append(&bytes, path.p, path.n) < 0 ||
-        json_object_set_new(file, "path_base64", json_base64(&bytes, NULL)) < 0) {
+    if (json_object_set_new(file, "path_base64", json_base64(path)) < 0) {
         json_decref(file);
         return NULL;
     }
@@ -224,8 +227,7 @@ put_kept(json_t *kept, const char *name, const struct stream *stream, uint64_t r
     if (replaced == 0 && !stream_is_truncated(stream))
         return 0;
     return put(kept, name,
-               json_pack("{s:o, s:o}", "data_base64",
-                         json_base64(&stream->head, &stream->tail), "head_bytes",
+               json_pack("{s:o, s:o}", "data_base64", json_kept(stream), "head_bytes",
                          json_u64(stream->head.n)));
 }
 
@@ -237,9 +239,9 @@ put_streams(json_t *doc, const struct outcome *o, int flags)
     if (r == 0)
         r = put(doc, "stderr", json_stream(&o->err, &err_replaced));
     if (r == 0 && flags & OUTCOME_JSON_BASE64)
-        r = put(doc, "stdout_base64", json_base64(&o->out.head, &o->out.tail));
+        r = put(doc, "stdout_base64", json_kept(&o->out));
     if (r == 0 && flags & OUTCOME_JSON_BASE64)
-        r = put(doc, "stderr_base64", json_base64(&o->err.head, &o->err.tail));
+        r = put(doc, "stderr_base64", json_kept(&o->err));
     if (r == 0)
         r = put(doc, "truncated",
                 json_pair(json_boolean(stream_is_truncated(&o->out)),
