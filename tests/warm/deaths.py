@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import time
 
@@ -358,6 +359,39 @@ def check_idle_cells(tap, served, at, what):
     tap.point("idle cells: %s are killed: runs go on, or say so" % what, problems)
 
 
+# Code that is being judged, cold --------------------------------------------------------------
+
+DENSE = "x=[1,2,3];y=x[0]+x[1]*2;z={'a':y}\n" * 25000     # a second and more for the parser
+
+
+def sealed_program(supervisor):
+    """(init, program) of its cell once the program is sealed: then it begins to parse."""
+    table = leftovers.processes()
+    for init in [pid for pid, row in table.items() if row[0] == supervisor]:
+        for program in [pid for pid, row in table.items() if row[0] == init]:
+            with contextlib.suppress(OSError), open("/proc/%d/status" % program) as file:
+                if "Seccomp:\t2" in file.read():
+                    return init, program
+    return None
+
+
+def check_judged(tap, made, at, what):
+    """It is nobody's verdict on the code."""
+    before, path = watch(made), os.path.join(made.base, "dense.py")
+    with open(path, "w") as file:
+        file.write(DENSE)
+    os.chmod(path, 0o644)
+    run = subprocess.Popen([made.program, "run", "--cold", "--json", path],
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                           cwd=made.identity.home, env=made.identity.environment(),
+                           preexec_fn=made.identity.prepare())
+    kill(until(lambda: sealed_program(run.pid), "the cell is sealed")[at])
+    outcome = json.loads(run.communicate(timeout=PATIENCE_S)[0])
+    tap.point("%s is killed while code is judged" % what,
+              failed_with_a_sentence(outcome, ("from outside", "without a report")) +
+              before.leftovers(PATIENCE_S))
+
+
 # Clients ---------------------------------------------------------------------------------------
 
 def nothing_runs(served):
@@ -429,6 +463,8 @@ def check_kept(tap, made):
 def main():
     with stage(__doc__) as (tap, made):
         if made:
+            check_judged(tap, made, 0, "a cold cell's init")
+            check_judged(tap, made, 1, "a cold cell's program")
             check_kept(tap, made)
             for point in POINTS:
                 check_supervisor(tap, made, point)
