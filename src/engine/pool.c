@@ -67,6 +67,7 @@ struct pool_run {
     bool waits;
     struct event *later;
     bool told; /* on_end was called, or never will be */
+    bool held; /* its outcome is still wanted */
 };
 
 /* ---- cells ---- */
@@ -345,6 +346,9 @@ settle(evutil_socket_t fd, short what, void *context)
         outcome_fail(&run->outcome, &cancelled);
         tell_end(run);
     }
+    drop_cell(run);
+    if (run->held)
+        return;
     unlink_run(run);
     release(run);
 }
@@ -379,6 +383,19 @@ pool_submit(struct pool *pool, const struct pool_request *request, struct pool_r
 void
 pool_cancel(struct pool_run *run)
 {
+    event_active(run->later, 0, 0);
+}
+
+void
+pool_hold(struct pool_run *run)
+{
+    run->held = true;
+}
+
+void
+pool_release(struct pool_run *run)
+{
+    run->held = false;
     event_active(run->later, 0, 0);
 }
 

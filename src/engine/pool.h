@@ -74,6 +74,9 @@ int pool_submit(struct pool *pool, const struct pool_request *request,
 /* Ends a run that nobody waits for any more; on_end is still called, with
  * STATUS_FAILED. */
 void pool_cancel(struct pool_run *run);
+/* In on_end: the outcome stays, with the run, until pool_release. Its cell goes all the same. */
+void pool_hold(struct pool_run *run);
+void pool_release(struct pool_run *run);
 /* Reads a file or two for each zygote and idle cell. */
 void pool_status(const struct pool *pool, struct pool_status *ret);
 /* Ends whatever still runs, at once, without on_end. */

@@ -219,6 +219,7 @@ finish(struct serve *serve)
                                      &serve->on_last,       &serve->on_signals[0],
                                      &serve->on_signals[1], &serve->on_signals[2]};
     serve_socket_close(serve);
+    serve_job_record_late(serve);
     pool_free(serve->pool);
     serve_job_free_all(serve);
     while (serve->clients)

@@ -18,9 +18,15 @@
 #include "engine/serve_parts.h"
 #include "engine/workspace.h"
 
+enum { LOCKED_MAX_US = 5 * 1000 * 1000 };
+
+static const struct timeval locked_pause = {.tv_usec = 50 * 1000};
+
 static void
 job_free(struct serve_job *job)
 {
+    if (job->again)
+        event_free(job->again);
     struct serve *serve = job->serve;
     *(job->before ? &job->before->after : &serve->jobs) = job->after;
     if (job->after)
@@ -73,6 +79,21 @@ let_go(struct serve_job *job)
     return client;
 }
 
+static void on_again(evutil_socket_t fd, short what, void *context);
+
+/* The ledger is locked: comes again, if that has not been so for too long. */
+static bool
+postpone(struct serve_job *job)
+{
+    uint64_t now_us = clock_now_us();
+    if (job->locked_us == 0)
+        job->locked_us = now_us;
+    if (!job->again)
+        job->again = event_new(job->serve->base, -1, 0, on_again, job);
+    return job->again && now_us - job->locked_us < LOCKED_MAX_US &&
+           event_add(job->again, &locked_pause) == 0;
+}
+
 /* The outcome is the ledger's first, then the client's. */
 static void
 finish(struct serve_job *job, struct outcome *outcome)
@@ -93,13 +114,42 @@ finish(struct serve_job *job, struct outcome *outcome)
         serve_client_flush(client);
 }
 
+/* Whether the outcome cannot be recorded now, and will be tried again. */
+static bool
+must_wait(struct serve_job *job, struct outcome *outcome)
+{
+    memcpy(outcome->id, job->run_id, sizeof(outcome->id));
+    if (serve_record_try_end(job, outcome) != -EBUSY) {
+        job->locked_us = 0;
+        return false;
+    }
+    return postpone(job);
+}
+
+static void
+finish_late(struct serve_job *job)
+{
+    struct pool_run *run = job->late;
+    struct outcome own = job->late_outcome;
+    job->late = NULL;
+    finish(job, &own);
+    pool_release(run);
+}
+
 static void
 on_end(void *context, const struct outcome *outcome)
 {
     struct serve_job *job = context;
     struct serve *serve = job->serve;
     struct outcome own = *outcome; /* borrows what it points to */
+    struct pool_run *run = job->run;
     job->run = NULL;
+    if (run && must_wait(job, &own)) {
+        pool_hold(run);
+        job->late = run;
+        job->late_outcome = own;
+        return;
+    }
     finish(job, &own);
     serve_job_pump(serve);
     serve_check_drained(serve);
@@ -192,9 +242,16 @@ start(struct serve_job *job)
     struct outcome early;
     struct err err = {0};
     outcome_init(&early);
-    memcpy(job->run_id, early.id, sizeof(job->run_id));
-    job->started_us = clock_now_us();
+    if (job->started_us == 0)
+        memcpy(job->run_id, early.id, sizeof(job->run_id));
+    if (job->started_us == 0)
+        job->started_us = clock_now_us();
     int r = serve_record_begin(job, &err);
+    if (r == -EBUSY && postpone(job)) {
+        outcome_done(&early);
+        return;
+    }
+    job->locked_us = 0;
     bool judged =
         r == 0 && engine_judge_bytes(&job->policy, &job->asked->job, false, &early);
     if (r == 0 && !judged)
@@ -212,6 +269,26 @@ serve_job_pump(struct serve *serve)
     struct queue_item *turn;
     while ((turn = queue_next(&serve->queue)))
         start(job_of(turn));
+}
+
+/* Nobody waits any more for what has not begun. */
+static void
+on_again(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    struct serve_job *job = context;
+    struct serve *serve = job->serve;
+    if (job->late && must_wait(job, &job->late_outcome))
+        return;
+    if (job->late)
+        finish_late(job);
+    else if (job->client)
+        start(job);
+    else
+        job_free(job);
+    serve_job_pump(serve);
+    serve_check_drained(serve);
 }
 
 static void
@@ -394,12 +471,14 @@ serve_job_ask(struct serve_client *client, struct protocol_request *request)
 static void
 cancel(struct serve_job *job)
 {
-    if (job->run) {
+    if (job->run)
         pool_cancel(job->run);
-        return;
-    }
+    if (job->run || job->late)
+        return; /* its outcome comes */
     static const struct err cancelled = {-ECANCELED, "the run was cancelled"};
+    struct serve *serve = job->serve;
     fail(job, &cancelled);
+    serve_job_pump(serve);
 }
 
 void
@@ -444,6 +523,18 @@ serve_job_refuse_waiting(struct serve *serve)
         if (waits)
             refuse(job);
         job = waits ? serve->jobs : job->after;
+    }
+}
+
+void
+serve_job_record_late(struct serve *serve)
+{
+    struct serve_job *after;
+    for (struct serve_job *job = serve->jobs; job; job = after) {
+        after = job->after;
+        job->locked_us = 0; /* it is now or never */
+        if (job->late)
+            finish_late(job);
     }
 }
 

@@ -104,6 +104,11 @@ struct serve_job {
     int collect_dir;
     size_t held_bytes;
     struct pool_run *run; /* while it runs */
+    /* While another program has the ledger locked: the loop goes on, and it is tried again. */
+    struct event *again;
+    uint64_t locked_us;          /* since when; 0: it is not */
+    struct pool_run *late;       /* has ended; held until that is recorded */
+    struct outcome late_outcome; /* borrows from it */
     int64_t intent;
     uint64_t started_us;
     bool dropped[3]; /* by stream: no more of it is sent as it comes */
@@ -175,6 +180,8 @@ void serve_job_pump(struct serve *serve);
 void serve_job_abandon(struct serve_client *client);
 /* Those that wait are told that they will not run here. */
 void serve_job_refuse_waiting(struct serve *serve);
+/* At the end, while the pool is there: what has ended and is not recorded yet. */
+void serve_job_record_late(struct serve *serve);
 /* At the very end, when the pool is gone. */
 void serve_job_free_all(struct serve *serve);
 
@@ -187,7 +194,10 @@ void serve_policies_done(struct serve *serve);
 
 /* --- serve_record.c --- */
 int serve_record_open(struct serve *serve, struct err *err) MUST_USE;
+/* -EBUSY: another program has the ledger locked; nothing has happened. */
 int serve_record_begin(struct serve_job *job, struct err *err) MUST_USE;
+/* As above, with the outcome as it was. */
+int serve_record_try_end(struct serve_job *job, struct outcome *outcome) MUST_USE;
 /* Turns the outcome into a failure of ours when it cannot be recorded. */
 void serve_record_end(struct serve_job *job, struct outcome *outcome);
 void serve_record_close(struct serve *serve);

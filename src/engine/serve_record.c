@@ -2,10 +2,14 @@
  * The ledger's part of a supervised run: one ledger for all of them. What is committed
  * reaches the disk within half a second, by a timer that nobody waits for.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/serve_parts.h"
+
+/* The loop waits no longer for a lock; who needs the ledger comes again. */
+enum { PATIENCE_MS = 2 };
 
 static const struct timeval flush_period = {.tv_usec = 500 * 1000};
 
@@ -44,6 +48,7 @@ serve_record_open(struct serve *serve, struct err *err)
     int r = ledger_open(serve->options->ledger, LEDGER_WRITE, &serve->ledger, err);
     if (r < 0)
         return r;
+    ledger_set_patience(serve->ledger, PATIENCE_MS);
     /* Without it a power cut takes more than was said; nothing else depends on it. */
     serve->on_flush = event_new(serve->base, -1, 0, on_flush, serve);
     return 0;
@@ -74,26 +79,48 @@ serve_record_begin(struct serve_job *job, struct err *err)
     return r;
 }
 
+static int
+try_end(struct serve_job *job, struct outcome *outcome, struct err *err)
+{
+    struct ledger *ledger = job->serve->ledger;
+    const struct policy *policy = &job->policy;
+    struct err ignored;
+    if (job->intent == 0)
+        return 0;
+    int r = ledger_outcome(ledger, job->intent, outcome, policy->sync == SYNC_FULL, err);
+    if (r < 0)
+        return r;
+    job->intent = 0;
+    flush_later(job->serve);
+    const struct ledger_retention retention = {.days = policy->ledger_days,
+                                               .bytes = policy->ledger_bytes};
+    (void)!ledger_tidy(ledger, &retention, &ignored); /* the next run tries again */
+    return 0;
+}
+
+int
+serve_record_try_end(struct serve_job *job, struct outcome *outcome)
+{
+    struct err ignored;
+    return try_end(job, outcome, &ignored) == -EBUSY ? -EBUSY : 0;
+}
+
 void
 serve_record_end(struct serve_job *job, struct outcome *outcome)
 {
     struct err err;
     struct ledger *ledger = job->serve->ledger;
-    const struct policy *policy = &job->policy;
-    if (job->intent == 0)
-        return;
-    int r = ledger_outcome(ledger, job->intent, outcome, policy->sync == SYNC_FULL, &err);
+    /* Whoever has not come again, for nobody would keep the outcome, waits here. */
+    if (job->locked_us == 0)
+        ledger_set_patience(ledger, LEDGER_PATIENCE_MS);
+    int r = try_end(job, outcome, &err);
+    ledger_set_patience(ledger, PATIENCE_MS);
     job->intent = 0;
     if (r < 0) {
         struct err why;
         err_set(&why, r, "how the run ended could not be recorded: %.180s", err.text);
         outcome_fail(outcome, &why);
-        return;
     }
-    flush_later(job->serve);
-    const struct ledger_retention retention = {.days = policy->ledger_days,
-                                               .bytes = policy->ledger_bytes};
-    (void)!ledger_tidy(ledger, &retention, &err); /* the next run tries again */
 }
 
 void

@@ -84,6 +84,9 @@ int ledger_flush(struct ledger *ledger, struct err *err) MUST_USE;
 /* Begins to, and does not wait: for a timer, whose period is then what a power cut can
  * take. True while it must be called again: something is not on the disk yet. */
 bool ledger_flush_soon(struct ledger *ledger);
+/* How long to wait for a ledger that another program has locked: 5 s, unless it is said. */
+enum { LEDGER_PATIENCE_MS = 5000 };
+void ledger_set_patience(struct ledger *ledger, unsigned ms);
 /* The errno of the last of those that has ended; 0: it went well. */
 int ledger_flush_error(const struct ledger *ledger);
 

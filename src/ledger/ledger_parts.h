@@ -108,7 +108,7 @@ struct ledger {
     int wal_frames, frames_since_tidy;
     pid_t flusher;
     int flush_error; /* errno of the last flush in a process of its own; 0: it went well */
-    uint64_t busy_since_us;
+    uint64_t busy_since_us, busy_limit_us;
     struct ledger_head head; /* within a transaction */
 };
 

@@ -16,7 +16,7 @@
 #include "ledger/ledger_parts.h"
 
 enum {
-    BUSY_LIMIT_US = 5 * 1000 * 1000,
+    US_PER_MS = 1000,
     BUSY_STEP_US = 100,
     BUSY_STEPS_MAX = 50, /* a wait of 5 ms */
     /* Of who never closes it: a wait for the disk, once in several hundred runs. */
@@ -89,7 +89,7 @@ wait_for_lock(void *context, int count)
     uint64_t now_us = clock_now_us();
     if (count == 0)
         ledger->busy_since_us = now_us;
-    if (now_us - ledger->busy_since_us > BUSY_LIMIT_US)
+    if (now_us - ledger->busy_since_us > ledger->busy_limit_us)
         return 0;
     int steps = count < BUSY_STEPS_MAX ? count + 1 : BUSY_STEPS_MAX;
     usleep((useconds_t)(steps * BUSY_STEP_US));
@@ -173,6 +173,12 @@ prepare_for_use(struct ledger *ledger, enum ledger_mode mode, struct err *err)
     return 0;
 }
 
+void
+ledger_set_patience(struct ledger *ledger, unsigned ms)
+{
+    ledger->busy_limit_us = (uint64_t)ms * US_PER_MS;
+}
+
 static struct ledger *
 ledger_alloc(const char *path)
 {
@@ -180,6 +186,7 @@ ledger_alloc(const char *path)
     if (!ledger)
         return NULL;
     ledger->wal_fd = ledger->owners_fd = -1;
+    ledger_set_patience(ledger, LEDGER_PATIENCE_MS);
     /* "file:x" would be a URI to SQLite. */
     bool plain = path[0] == '/' || path[0] == ':';
     snprintf(ledger->path, sizeof(ledger->path), "%s%s", plain ? "" : "./", path);

@@ -9,6 +9,7 @@ import pty
 import resource
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 
@@ -305,6 +306,40 @@ def every_run_is_recorded(place):
     for name in ids:
         check(name.encode() in done.stdout, "the ledger has the run", name)
     check(b"cancelled" in done.stdout, "the cancelled one, too", done.stdout)
+    same(place.call("runs", "verify").returncode, 0, "the ledger verifies")
+
+
+@test("--max-runs", "2")
+def a_locked_ledger_holds_up_nobody_else(place):
+    """Runs that need it wait, up to 5 s; the supervisor goes on."""
+    same(place.run("-c", "print(0)").stdout, b"0\n", "the control")
+    client, other = place.client(), place.client()
+    client.run("1", SLEEP % 0.5, stream=True)
+    client.until("stdout", "1")
+    base = sqlite3.connect(os.path.join(place.path, "state/adyton/ledger.db"), isolation_level=None)
+    base.execute("BEGIN IMMEDIATE")
+    client.run("2", "print(2)")
+    client.until("stdout", "1")     # the last that 1 says: what is left is to record its end
+    for _ in range(20):
+        same(other.ask("ping")["type"], "pong", "an answer")
+    same(place.status()["queue"]["running"], 2, "runs that wait for the ledger")
+    client.run("3", "print(3)")
+    client.send({"type": "cancel", "id": "2"})
+    same(client.outcome("2")["message"], "the run was cancelled", "one that had not begun")
+    base.execute("ROLLBACK")
+    ended = {}
+    for _ in range(2):
+        message = client.until("finished")[0]
+        ended[message["id"]] = message["outcome"]
+    same({name: one["stdout"] for name, one in ended.items()}, {"1": "up\ndone\n", "3": "3\n"},
+         "what the others said")
+    base.execute("BEGIN IMMEDIATE")
+    client.run("4", "print(4)")
+    outcome = client.outcome("4")
+    check(outcome["status"] == "failed" and "more than 5 s" in outcome["message"], "refused", outcome)
+    base.close()
+    client.run("5", "print(5)")
+    same(client.outcome("5")["stdout"], "5\n", "the next one")
     same(place.call("runs", "verify").returncode, 0, "the ledger verifies")
 
 
