@@ -24,7 +24,7 @@ enum {
     PAUSE_MS_MAX = 30 * 1000,
     ERROR_BODY_BYTES = 64 * 1024,
     ANSWER_BYTES_MAX = 16 << 20,
-    ERROR_TEXT_BYTES = 150,
+    ERROR_SHOWN_BYTES = 150,
     US_PER_MS = 1000,
     STATUS_OK = 200,
 };
@@ -167,6 +167,20 @@ on_body(void *context, struct span bytes, struct err *err)
     return r < 0 ? err_set(err, r, "no memory for the endpoint's answer") : 0;
 }
 
+/* The key is hidden before the text is cut, or a part of one could be left. */
+static const char *
+fit(const struct hearing *h, char said[REPLY_ERROR_BYTES])
+{
+    size_t n = ERROR_SHOWN_BYTES;
+    key_hide(h->endpoint->key, said);
+    if (strlen(said) > n) {
+        while (n > 0 && ((unsigned char)said[n] & 0xC0) == 0x80)
+            n--;
+        said[n] = '\0';
+    }
+    return said;
+}
+
 static int
 take_stream(struct hearing *h, struct err *err)
 {
@@ -174,7 +188,8 @@ take_stream(struct hearing *h, struct err *err)
     if (r < 0)
         return r;
     if (h->reply->stopped[0] != '\0')
-        return err_set(err, -EAGAIN, "the endpoint broke off: %s", h->reply->stopped);
+        return err_set(err, -EAGAIN, "the endpoint broke off: %s",
+                       fit(h, h->reply->stopped));
     if (!h->reply->ended)
         return err_set(err, -EAGAIN, "the endpoint's stream ends in the middle");
     return 0;
@@ -187,9 +202,9 @@ take_plain(struct hearing *h, struct err *err)
     json_t *root = json_loadb(text.p, text.n, JSON_ALLOW_NUL, NULL);
     if (!root)
         return err_set(err, -EBADMSG, "the endpoint's answer is no whole JSON document");
-    char said[ERROR_TEXT_BYTES];
+    char said[REPLY_ERROR_BYTES];
     form_error_text(root, said, sizeof(said));
-    int r = said[0] != '\0' ? err_set(err, -EPROTO, "the endpoint says: %s", said)
+    int r = said[0] != '\0' ? err_set(err, -EPROTO, "the endpoint says: %s", fit(h, said))
                             : h->endpoint->form->take_answer(root, h->reply, err);
     json_decref(root);
     return r;
@@ -198,7 +213,7 @@ take_plain(struct hearing *h, struct err *err)
 static int
 take_error(struct hearing *h, struct err *err)
 {
-    char said[ERROR_TEXT_BYTES] = "";
+    char said[REPLY_ERROR_BYTES] = "";
     struct span text = buf_span(&h->plain);
     json_t *root = json_loadb(text.p, text.n, 0, NULL);
     if (root)
@@ -206,7 +221,7 @@ take_error(struct hearing *h, struct err *err)
     else
         check_printable(text, said, sizeof(said));
     json_decref(root);
-    key_hide(h->endpoint->key, said);
+    fit(h, said);
     long status = h->answer.status;
     /* Ollama and vLLM, of models that were not made for it. */
     if (status == 400 && !h->endpoint->no_tools && strcasestr(said, "tool"))

@@ -20,6 +20,7 @@ enum {
     REPLY_ARGUMENTS_BYTES_MAX = 4 << 20,
     REPLY_ID_BYTES = 128,
     REPLY_NAME_BYTES = 128,
+    REPLY_ERROR_BYTES = 8192, /* longer than a key that it may quote */
 };
 
 enum reply_finish {
@@ -41,8 +42,9 @@ struct reply {
     struct reply_call calls[REPLY_CALLS_MAX];
     size_t calls_n;
     enum reply_finish finish;
-    bool ended;        /* the endpoint has said that this is all */
-    char stopped[160]; /* an error in the middle of a stream; "" when there was none */
+    bool ended; /* the endpoint has said that this is all */
+    /* An error in the middle of a stream; "" when there was none. */
+    char stopped[REPLY_ERROR_BYTES];
     uint64_t input_tokens, output_tokens; /* 0: not told */
     /* Gets text as it comes; may be NULL. */
     void (*on_text)(void *context, struct span text);

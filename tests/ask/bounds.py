@@ -1,5 +1,6 @@
 """Budgets, retries, keys: what ends a question, and what never leaves."""
 
+import json
 import os
 import time
 
@@ -114,6 +115,19 @@ def the_key_is_nowhere_but_in_its_header(place):
         check("Incorrect API key provided: ***" in done.stderr, "it is hidden", done.stderr)
         for text in (done.stdout, done.stderr, str(e.requests)):
             check(KEY not in text, "the key is in no text", text)
+    # Where a message is cut, no part of the key is left over.
+    for status, before in ((401, 120), (401, 145), (200, 130)):
+        text = "x" * before + KEY
+        body = {"error": {"message": text}}
+        for stream in (True, False):
+            answer = Answer(text, status=status)
+            if status == 200:
+                kind = "text/event-stream" if stream else "application/json"
+                answer = Answer(body=("data: %s\n\n" if stream else "%s") % json.dumps(body),
+                                headers={"content-type": kind})
+            with Endpoint([answer]) as e:
+                done = place.ask(e, "--retries", "0", *(() if stream else ("--no-stream",)))
+                check("xxx" in done.stderr and "sk-" not in done.stderr, "no part", done.stderr)
     for folder, _, names in os.walk(place.home):
         for name in names:
             with open(os.path.join(folder, name), "rb") as file:
