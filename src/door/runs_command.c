@@ -10,7 +10,7 @@
 #include "door/incidents_view.h"
 #include "door/ledger_command.h"
 
-enum { CODE_BYTES_MAX = 64 * 1024 * 1024, TEXT_BYTES = 200 };
+enum { CODE_BYTES_MAX = 64 * 1024 * 1024, TEXT_BYTES = 200, ASKED_BYTES = 512 };
 
 static const char csv_head[] =
     "id,time,ended,session,status,exit_code,signal,limit,message,policy,name,code_bytes,"
@@ -199,6 +199,35 @@ show_code(struct view_out *out, const struct ledger_run *run)
     return r < 0 ? r : view_excerpt(&out->text, buf_span(&code), 0, 0);
 }
 
+/* "MODEL, question a_…, prompt of 3003 bytes, blake2b …"; "" when no model was asked. */
+static void
+asked_text(struct view_out *out, const struct ledger_run *run, char text[ASKED_BYTES])
+{
+    struct err err;
+    struct ledger_asked asked;
+    char hash[2 * LEDGER_HASH_BYTES + 1];
+    text[0] = '\0';
+    if (ledger_asked(out->ledger, run, &asked, &err) < 0)
+        return;
+    sodium_bin2hex(hash, sizeof(hash), asked.prompt, sizeof(asked.prompt));
+    snprintf(text, ASKED_BYTES, "%s, question %s, prompt of %lld bytes, blake2b %s",
+             asked.model, asked.ask, (long long)asked.prompt_bytes, hash);
+}
+
+static json_t *
+asked_json(struct view_out *out, const struct ledger_run *run)
+{
+    struct err err;
+    struct ledger_asked asked;
+    char hash[2 * LEDGER_HASH_BYTES + 1];
+    if (ledger_asked(out->ledger, run, &asked, &err) < 0)
+        return json_null();
+    sodium_bin2hex(hash, sizeof(hash), asked.prompt, sizeof(asked.prompt));
+    return json_pack("{s:o, s:o, s:s, s:I}", "model", view_json_text(asked.model),
+                     "question", view_json_text(asked.ask), "prompt", hash,
+                     "prompt_bytes", (json_int_t)asked.prompt_bytes);
+}
+
 struct texts {
     char time[VIEW_TIME_BYTES], status[TEXT_BYTES * 2], usage[TEXT_BYTES],
         code[TEXT_BYTES], output[TEXT_BYTES];
@@ -226,13 +255,16 @@ static int
 show_text(struct view_out *out, const struct ledger_run *run)
 {
     struct texts t;
+    char asked[ASKED_BYTES];
     make_texts(run, &t);
+    asked_text(out, run, asked);
     bool is_over = run->ended_us != 0;
     const struct {
         const char *name, *text;
     } fields[] = {{"run", run->id},
                   {"time", t.time},
                   {"session", run->session},
+                  {"asked of", asked[0] != '\0' ? asked : NULL},
                   {"status", t.status},
                   {"error", run->error},
                   {"policy", run->policy},
@@ -269,6 +301,7 @@ show_json(struct view_out *out, const struct ledger_run *run)
         return r < 0 ? r : -ENOMEM;
     }
     json_object_set_new(object, "incidents", incidents);
+    json_object_set_new(object, "asked", asked_json(out, run));
     json_object_set_new(object, "text", view_json_code(out->ledger, run->code));
     return view_json_line(&out->text, object);
 }

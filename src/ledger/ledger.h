@@ -145,6 +145,15 @@ int ledger_each_incident(struct ledger *ledger, const struct ledger_filter *filt
                          int (*each)(void *context,
                                      const struct ledger_incident *incident),
                          void *context, struct err *err) MUST_USE;
+/* The request to a model that a run came from, when it is in the same ledger. */
+struct ledger_asked {
+    char ask[LEDGER_ID_BYTES], model[OUTCOME_TEXT_BYTES];
+    unsigned char prompt[LEDGER_HASH_BYTES];
+    int64_t prompt_bytes;
+};
+/* -ENOENT: it came from none. Reads what is newer than the run, row by row. */
+int ledger_asked(struct ledger *ledger, const struct ledger_run *run,
+                 struct ledger_asked *ret, struct err *err) MUST_USE;
 /* One of them by its id; -ENOENT when there is none. */
 int ledger_find_run(struct ledger *ledger, const char *id,
                     int (*each)(void *context, const struct ledger_run *run),

@@ -222,6 +222,33 @@ ledger_find_run(struct ledger *ledger, const char *id,
     return r;
 }
 
+int
+ledger_asked(struct ledger *ledger, const struct ledger_run *run,
+             struct ledger_asked *ret, struct err *err)
+{
+    static const char sql[] = "SELECT session, name, code, code_bytes FROM entry "
+                              "WHERE seq > ?1 AND run = ?2 AND kind = 'request' LIMIT 1";
+    AUTO_STATEMENT sqlite3_stmt *s = NULL;
+    int r = ledger_prepare(ledger, sql, &s, err);
+    if (r < 0)
+        return r;
+    sqlite3_bind_int64(s, 1, run->seq);
+    sqlite3_bind_text(s, 2, run->id, -1, SQLITE_STATIC);
+    int rc = sqlite3_step(s);
+    if (rc == SQLITE_DONE)
+        return err_set(err, -ENOENT, "no model was asked for the run %.60s", run->id);
+    if (rc != SQLITE_ROW)
+        return ledger_fail(ledger, "read it", err);
+    const char *ask = (const char *)sqlite3_column_text(s, 0);
+    const char *model = (const char *)sqlite3_column_text(s, 1);
+    *ret = (struct ledger_asked){.prompt_bytes = sqlite3_column_int64(s, 3)};
+    snprintf(ret->ask, sizeof(ret->ask), "%s", ask ? ask : "");
+    snprintf(ret->model, sizeof(ret->model), "%s", model ? model : "");
+    if (sqlite3_column_bytes(s, 2) == LEDGER_HASH_BYTES)
+        memcpy(ret->prompt, sqlite3_column_blob(s, 2), LEDGER_HASH_BYTES);
+    return 0;
+}
+
 struct counted_incident {
     int (*each)(void *context, const struct ledger_incident *incident);
     void *context;

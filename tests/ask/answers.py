@@ -241,6 +241,13 @@ def all_of_it_is_in_the_ledger(place):
     same({r["name"] for r in requests}, {"scripted"}, "the model")
     same(len({r["code"] for r in requests}), 3, "hashes of prompts")
     same(len({r["session"] for r in requests}), 1, "the question")
+    shown = place.run("runs", "show", runs[0]["run"]).stdout
+    check("scripted, question %s" % requests[0]["session"] in shown and requests[0]["code"] in shown,
+          "a run tells who was asked", shown)
+    shown = json.loads(place.run("runs", "show", runs[1]["run"], "--format", "json").stdout)
+    same(shown["asked"], {"model": "scripted", "question": requests[0]["session"],
+                          "prompt": requests[1]["code"],
+                          "prompt_bytes": requests[1]["code_bytes"]}, "as JSON")
     done = place.run("runs", "verify")
     check(done.stdout.startswith("sound"), "the ledger is sound", done.stdout)
     copy = os.path.join(place.home, "copy.db")
