@@ -49,6 +49,7 @@ try:
 except OSError:
     print(sys.stdin.read(), end="")
 open("left.txt", "w").write("left")
+display({"text/plain": "shown", "application/json": {"a": [1]}, "image/png": "aGk="}, raw=True)
 """
 # The same for where the code is looked at first, and such a call would be rejected.
 TAME = """import sys
