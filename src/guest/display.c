@@ -4,13 +4,15 @@
  * write there.
  */
 #define Py_LIMITED_API 0x03090000
-#include "guest/display.h"
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
 
 #include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "guest/display.h"
 #include "guest/display_sources.h"
 #include "guest/guest.h"
 
@@ -194,8 +196,10 @@ load(struct display *display)
     PyObject *done = NULL;
     if (display->names && put_names(display->names) == 0 && tell_svg(display) == 0)
         done = run_part(display, 0);
-    if (!done)
+    if (!done) {
         Py_CLEAR(display->names);
+        display->loaded[0] = false; /* it may go better the next time */
+    }
     Py_XDECREF(done);
     return done != NULL;
 }

@@ -4,14 +4,11 @@
  */
 #pragma once
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
 #include "guest/wire.h"
 
 /* In a zygote: what cells would load each for itself. */
 void display_prepare(void);
-/* Before the program: where items go, and `display` among the builtins when its source (bytes)
+/* Before the program, and in a session before each run: where items go, and `display` among the builtins when its source (bytes)
  * has that name in it and nobody else has put one there. */
 void display_start(struct claims_memory *memory, uint32_t flags, PyObject *source);
 /* An import is about to happen: libraries that have been loaded by now are told where they are. */
