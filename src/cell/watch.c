@@ -542,7 +542,8 @@ cell_free(struct cell *cell)
     if (!cell)
         return;
     if (cell->init > 0) {
-        cell_end(cell, CAUSE_ABANDON);
+        if (!cell->exited) /* else init is about to end by itself */
+            cell_end(cell, CAUSE_ABANDON);
         /* The lifeline, for an init that waits for its go. */
         close(fd_take(&cell->report));
         reap_init(cell);

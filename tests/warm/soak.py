@@ -24,8 +24,8 @@ SEED = 20261201
 # What may have grown at rest, in KiB: an allocator's slack, whatever the number of runs.
 KINDS_OF_CELLS = 2  # the policy of the runs, and the default one
 NETWORKS_KEPT = 64
-FDS_OF_A_CELL, GROUPS_OF_A_CELL = 10, 3
-SLACK_KIB = {"supervisor": 3072, "factory": 256, "zygote": 1024}
+FDS_OF_A_CELL, GROUPS_OF_A_CELL = 12, 3
+SLACK_KIB = {"supervisor": 5120, "factory": 256, "zygote": 1024}
 FEW = 12            # wrong outcomes that are told
 
 NUMBERS = """
