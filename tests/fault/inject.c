@@ -357,6 +357,8 @@ release(struct tracer *tracer)
         go_on(&tracer->processes[i], 0);
         released = true;
     }
+    if (released)
+        alarm(tracer->ended ? OUTLIVE_S : 0);
     return released;
 }
 
@@ -427,6 +429,7 @@ static void
 on_alarm(int number)
 {
     (void)number;
+    alarm(1); /* again: this one may have come just before the wait that it is to end */
 }
 
 static void

@@ -129,7 +129,7 @@ OPTIONAL = [
 # of libmagic is freed twice. Only leftovers are looked for then, and the runs are counted.
 # They are linked into the program: what names them is the call into them that is on the stack.
 BREAKS = re.compile(r" seccomp_(init|rule_add|export|attr|arch|load|api|syscall)\w*$", re.MULTILINE)
-CRASHES = re.compile(r" magic_(open|load|descriptor|buffer|setflags|close)\w*$", re.MULTILINE)
+CRASHES = re.compile(r" (magic_(open|load|descriptor|buffer|setflags|close)|file_apprentice)\w*$", re.MULTILINE)
 FRAME = re.compile(r"/adyton\(\+0x([0-9a-f]+)\).*$", re.MULTILINE)
 
 
