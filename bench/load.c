@@ -3,9 +3,9 @@
  * again and again over a number of connections, each with one run at a time, and prints how long
  * they took, in microseconds from the request's first byte to the outcome's last.
  *
- *   load SOCKET FILE RUNS [CONNECTIONS] [PAUSE_US]
+ *   load SOCKET FILE RUNS [CONNECTIONS [PAUSE_US [each]]]
  *
- * One line of JSON. A run that does not end with `ok` ends this program, too.
+ * One line of JSON; with `each`, one line for each run. A run that does not end with `ok` ends this program, too.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -159,8 +159,13 @@ ascending(const void *a, const void *b)
 }
 
 static void
-report(double *took_us, size_t n, size_t connections, double all_us)
+report(double *took_us, size_t n, size_t connections, double all_us, bool each)
 {
+    if (each) {
+        for (size_t i = 0; i < n; i++)
+            printf("%.0f\n", took_us[i]);
+        return;
+    }
     qsort(took_us, n, sizeof(*took_us), ascending);
     printf("{\"runs\": %zu, \"connections\": %zu, \"min\": %.0f, \"p10\": %.0f, "
            "\"p50\": %.0f, \"p90\": %.0f, \"p99\": %.0f, \"max\": %.0f, "
@@ -189,7 +194,7 @@ main(int argc, char **argv)
     static char request[TEXT_MAX * 2];
     static struct pollfd polls[CONNECTIONS_MAX];
     if (argc < 4)
-        fail("usage: load SOCKET FILE RUNS [CONNECTIONS] [PAUSE_US]");
+        fail("usage: load SOCKET FILE RUNS [CONNECTIONS [PAUSE_US [each]]]");
     size_t runs = strtoul(argv[3], NULL, 10), connections = 1, sent = 0, done = 0;
     useconds_t pause_us = argc > 5 ? (useconds_t)strtoul(argv[5], NULL, 10) : 0;
     if (argc > 4)
@@ -229,6 +234,6 @@ main(int argc, char **argv)
             took_us[done++] = now_us() - all[i].began_us;
         }
     }
-    report(took_us, runs, connections, now_us() - began_us);
+    report(took_us, runs, connections, now_us() - began_us, argc > 6);
     return EXIT_SUCCESS;
 }

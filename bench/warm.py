@@ -22,6 +22,7 @@ import tempfile
 import time
 
 PYTHON = "/usr/bin/python3"
+FEW, PAUSE_US = 10, "3000"
 MEAN = ("data = [10, 20, 30, 40, 50]\n"
         "total = sum(data)\n"
         "count = len(data)\n"
@@ -141,12 +142,35 @@ def summary(samples):
             "max": samples[-1]}
 
 
-def rows_of(program, folder, plain, full):
-    """Name to (function that gives milliseconds, share of the rounds)."""
-    clients = Client(plain.path), Client(full.path)
+class Load:
+    """bench/load.c: a client in C, whose own work does not count for adyton's."""
+
+    def __init__(self, program, folder, build):
+        self.program = program
+        subprocess.run(["ninja", "-C", build, "bench/load"], check=True,
+                       stdout=subprocess.DEVNULL)
+        self.files = {}
+        for name, code in (("mean", MEAN), ("libraries", LIBRARIES)):
+            self.files[name] = os.path.join(folder, name + ".py")
+            with open(self.files[name], "w") as file:
+                file.write(code)
+
+    def run(self, supervisor, name, runs, connections=1, *more):
+        return subprocess.run(
+            [self.program, supervisor.path, self.files[name], str(runs), str(connections),
+             *more], check=True, stdout=subprocess.PIPE, encoding="utf-8").stdout
+
+    def each_ms(self, supervisor, name):
+        """A few runs, a moment apart, as an agent sends them."""
+        text = self.run(supervisor, name, FEW, 1, PAUSE_US, "each")
+        return [float(line) / 1e3 for line in text.split()]
+
+
+def rows_of(program, folder, plain, full, load):
+    """Name to (function that gives milliseconds, or several, share of the rounds)."""
     rows = {
-        "socket, plain": (lambda: clients[0].run(MEAN)[0], 1),
-        "socket, libraries loaded": (lambda: clients[1].run(LIBRARIES)[0], 1),
+        "socket, plain": (lambda: load.each_ms(plain, "mean"), FEW),
+        "socket, libraries loaded": (lambda: load.each_ms(full, "libraries"), FEW),
         "process `adyton run`, warm": (lambda: process_ms(
             [program, "run", "--socket", plain.path, "-c", MEAN]), 10),
         "process `adyton run --cold`": (lambda: process_ms(
@@ -164,38 +188,25 @@ def rows_of(program, folder, plain, full):
     return rows
 
 
-def latency(program, folder, plain, full, rounds):
-    rows = rows_of(program, folder, plain, full)
+def latency(program, folder, plain, full, load, rounds):
+    rows = rows_of(program, folder, plain, full, load)
     samples = {name: [] for name in rows}
     for i in range(rounds):
         for name, (measure, every) in rows.items():
             if i % every == 0:
-                samples[name].append(measure())
+                value = measure()
+                samples[name] += value if isinstance(value, list) else [value]
     return {name: summary(values) for name, values in samples.items()}
 
 
-def throughput(supervisor, seconds):
-    """Runs a second and latency with 1, 2, 4 … 256 runs under way on one connection."""
-    result = {}
-    width = 1
+def throughput(supervisor, load, seconds):
+    """Runs a second and latency with 1, 2, 4 … 256 connections, each with one run at a time."""
+    result, width, rate = {}, 1, 200.0
     while width <= 256:
-        client = Client(supervisor.path)
-        began, done, waits = time.perf_counter(), 0, []
-        starts = []
-        for _ in range(width):
-            starts.append(time.perf_counter())
-            client.start(MEAN)
-        while time.perf_counter() - began < seconds:
-            client.finish()
-            waits.append((time.perf_counter() - starts.pop(0)) * 1e3)
-            done += 1
-            starts.append(time.perf_counter())
-            client.start(MEAN)
-        elapsed = time.perf_counter() - began
-        for _ in range(width):
-            client.finish()
-        client.socket.close()
-        result[width] = dict(summary(waits), per_second=done / elapsed)
+        row = json.loads(load.run(supervisor, "mean", max(4 * width, int(rate * seconds)), width))
+        rate = row["per_second"]
+        result[width] = {"n": row["runs"], "p50": row["p50"] / 1e3, "p99": row["p99"] / 1e3,
+                         "per_second": rate}
         width *= 2
     return result
 
@@ -261,9 +272,11 @@ def main():
         plain = Supervisor(program, folder, "plain", "--preload", "none")
         full = Supervisor(program, folder, "full")
         try:
+            build = os.path.dirname(program)
+            load = Load(os.path.join(build, "bench/load"), folder, build)
             report = {"machine": machine(),
-                      "latency": latency(program, folder, plain, full, options.rounds),
-                      "throughput": throughput(plain, options.seconds)}
+                      "latency": latency(program, folder, plain, full, load, options.rounds),
+                      "throughput": throughput(plain, load, options.seconds)}
         finally:
             plain.stop()
             full.stop()
