@@ -14,6 +14,7 @@ enum { FACTORY_NETS_MAX = 64 };
 struct factory_cell {
     uint32_t id;         /* 0: the row is free */
     pid_t init, program; /* 0: reaped, or not there yet */
+    uint32_t stops;      /* of the program, that its tracer has passed on */
     int net;             /* the network namespace that was lent to it; -1: its own */
     bool is_clean;       /* it was made: its namespace was as new */
     bool is_making;      /* its row stays, whatever of it has died already */

@@ -6,7 +6,8 @@
  * event alone: every other stop is passed on as if nobody had looked.
  *
  * Nobody in the cell can tell (TracerPid counts only in our pid namespace) or mind: ptrace is refused
- * there anyway. A program that cannot be traced is heard of when it is reaped.
+ * there anyway. A program that cannot be traced is heard of when it is reaped; so is one with more
+ * stops (signals to itself) than a program has that does not want to keep us busy.
  */
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -14,7 +15,7 @@
 
 #include "warm/factory_parts.h"
 
-enum { EVENT_SHIFT = 16 };
+enum { EVENT_SHIFT = 16, STOPS_MAX = 32 };
 
 void
 factory_trace(pid_t program)
@@ -46,12 +47,15 @@ stops_a_group(int number)
 void
 factory_pass_on(struct factory *factory, pid_t pid, int status)
 {
-    const struct factory_cell *cell = factory_find(factory, pid);
+    struct factory_cell *cell = factory_find(factory, pid);
     int event = status >> EVENT_SHIFT, number = WSTOPSIG(status);
+    long passed = event != 0 ? 0 : number;
     if (event == PTRACE_EVENT_EXIT && cell && cell->program == pid)
         tell_ending(cell, pid);
-    if (event == PTRACE_EVENT_STOP && stops_a_group(number))
+    if (!cell || ++cell->stops > STOPS_MAX)
+        (void)!ptrace(PTRACE_DETACH, pid, NULL, passed);
+    else if (event == PTRACE_EVENT_STOP && stops_a_group(number))
         (void)!ptrace(PTRACE_LISTEN, pid, NULL, 0L); /* it stays stopped */
     else
-        (void)!ptrace(PTRACE_CONT, pid, NULL, event != 0 ? 0L : (long)number);
+        (void)!ptrace(PTRACE_CONT, pid, NULL, passed);
 }

@@ -278,6 +278,29 @@ async def main():
     await asyncio.sleep(0)
 asyncio.run(main())
 """,
+    "a flood of signals": """
+import os, signal
+count = 0
+def on_signal(*unused):
+    global count
+    count += 1
+signal.signal(signal.SIGUSR1, on_signal)
+for i in range(3000):
+    os.kill(os.getpid(), signal.SIGUSR1)
+print(count)
+raise SystemExit(3)
+""",
+    "stopped and continued": """
+import os, signal, time
+me = os.getpid()
+if os.fork() == 0:
+    while open('/proc/%d/stat' % me).read().rsplit(')', 1)[1].split()[0] not in 'Tt':
+        time.sleep(0.01)
+    os.kill(me, signal.SIGCONT)
+    os._exit(0)
+os.kill(me, signal.SIGSTOP)
+print('on', os.wait()[1])
+""",
     "multiprocessing": """
 import multiprocessing
 def square(n):
