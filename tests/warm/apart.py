@@ -27,8 +27,8 @@ POLICY = "name: %s\nextends: standard\nvalidation: off\ntimeout: 60s\ncpu_time: 
 POLICIES = {"apart": "none", "apart-loopback": "loopback"}
 PATIENCE_S = 60
 LATER_CELLS = 6     # more than are kept idle: some were made before the job, some after it
-# What leads from cell to cell all the same; docs/THREATS.md says so.
-KNOWN = {"lock": "locks on files that all cells read: a covert channel, see docs/THREATS.md"}
+# What leads from cell to cell all the same, if both want it to; docs/THREATS.md says so.
+KNOWN = ("lock",)
 
 
 def write_policies(made):
@@ -187,10 +187,11 @@ def check_ways(tap, served, policy, reached):
         inside = "within one: " + (refusal(own[way]) or "works")
         problems = ["it is: %r" % answer] if is_met(answer) else []
         skip = None if reached[way] else "nor outside: nothing is proved"
+        what = "no other cell is met"
         if way in KNOWN:
-            problems, skip = ([], KNOWN[way]) if problems else (["it is not, as KNOWN says"], None)
-        tap.point("%s, by %s: no other cell is met (%s)" % (policy, spell(way), inside),
-                  problems, skip)
+            what = "another cell is met, as docs/THREATS.md says"
+            problems = [] if problems else ["it is not: then it is not to be said"]
+        tap.point("%s, by %s: %s (%s)" % (policy, spell(way), what, inside), problems, skip)
 
 
 def other_pid(served, name, holder):
