@@ -6,6 +6,7 @@ and when, by what can be seen from outside; a moment is waited for, never guesse
 """
 
 import contextlib
+import glob
 import json
 import os
 import signal
@@ -17,9 +18,10 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from parts import leftovers, ran_warm, stage, watch          # noqa: E402
+from parts import cell, leftovers, ran_warm, stage, watch          # noqa: E402
 from supervisor import Connection                            # noqa: E402
 
+PYTHON = "/usr/bin/python3"
 PATIENCE_S = 30.0
 WAITS = "import signal, sys\nprint('up', flush=True)\nsignal.pause()"
 ANY_START = ("pool", "warm", "cold")
@@ -392,6 +394,30 @@ def check_judged(tap, made, at, what):
               before.leftovers(PATIENCE_S))
 
 
+# An interpreter whose site-packages end it in a cell, before it has heard of its job.
+DIES = "import os; os.path.isdir('/var/lib') or os.kill(os.getpid(), 9)\n"
+
+
+def check_start(tap, made):
+    name = "an interpreter dies before it has read its setup: a sentence"
+    before, folder = watch(made), os.path.join(made.base, "venv")
+    done = subprocess.run([PYTHON, "-m", "venv", "--without-pip", folder],
+                          stdin=subprocess.DEVNULL, capture_output=True)
+    if done.returncode != 0:
+        tap.point(name, skip="%s cannot make a venv" % PYTHON)
+        return
+    packages = glob.glob(os.path.join(folder, "lib", "python3*", "site-packages"))[0]
+    with open(os.path.join(packages, "dies.pth"), "w") as file:
+        file.write(DIES)
+    problems = []
+    for _ in range(5):
+        result = cell.run(made.program, made.identity,
+                          ["--cold", "--python", os.path.join(folder, "bin", "python")],
+                          os.path.join(made.base, "pass.py"))
+        problems += failed_with_a_sentence(result.outcome, ("ended before the code could run",))
+    tap.point(name, problems + before.leftovers(PATIENCE_S))
+
+
 # Clients ---------------------------------------------------------------------------------------
 
 def nothing_runs(served):
@@ -463,6 +489,7 @@ def check_kept(tap, made):
 def main():
     with stage(__doc__) as (tap, made):
         if made:
+            check_start(tap, made)
             check_judged(tap, made, 0, "a cold cell's init")
             check_judged(tap, made, 1, "a cold cell's program")
             check_kept(tap, made)

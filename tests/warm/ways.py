@@ -26,7 +26,7 @@ import time
 
 TASK, MARK = sys.argv[1], sys.argv[2]
 TICKETS = json.loads(sys.argv[3]) if len(sys.argv) > 3 else {}
-OUTSIDE = os.path.exists("/etc/passwd")     # no cell has one
+OUTSIDE = os.path.isdir("/var/lib")     # no cell has one
 KEY = int(MARK[-6:], 16) + 1
 FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run", ".", os.path.expanduser("~"))
 # All cells and the host read the same file.
