@@ -98,7 +98,6 @@ OPTIONAL = [
     (r"supervisor seccomp", "libseccomp asks what the kernel knows"),
     (r"supervisor recvmsg", "received again"),
     (r"supervisor poll", "asked again"),
-    (r"supervisor kill", "the child that read the cell's folder has ended by itself"),
     (r"supervisor sched_getaffinity", "one CPU is assumed"),
     (r"supervisor epoll_ctl", "libevent forgets what is closed anyway"),
     (r"supervisor ioctl .*seccomp notify", "received again"),
