@@ -32,7 +32,11 @@ struct cell_request {
     const struct image *image;
     const char *guest_file; /* the guest extension on the host */
     bool validate_only; /* look at the code, whatever the policy's mode; never run it */
-    int collect_dir;    /* where collected files go, or -1 */
+    /* The cell stays when the run has ended; what it is under between runs. NULL: it ends. Only
+     * for a cell that is given its job. */
+    const struct policy *session;
+    uint32_t run;    /* of the session, from 1 */
+    int collect_dir; /* where collected files go, or -1 */
     void (*on_output)(void *context, int stream, struct span bytes); /* may be NULL */
     /* The program has shown something; borrowed from the outcome. May be NULL. */
     void (*on_display)(void *context, const struct display_item *item);
@@ -41,6 +45,9 @@ struct cell_request {
     /* The interpreter is starting and has no code yet: what takes time and must come before
      * the code is done here, beside it. A failure ends the cell. May be NULL. */
     int (*before_code)(void *context, struct err *err);
+    /* A session's: the run has ended, outcome is filled but for its id, and the cell waits for
+     * cell_next. */
+    void (*on_kept)(void *context);
     /* The cell is dead and nothing of it is left; outcome is filled but for its id. */
     void (*on_end)(void *context);
     void *context;
@@ -75,6 +82,14 @@ int cell_prepare(struct event_base *base, struct zygote *zygote,
  * here it behaves as one from cell_start. start: "pool" or "warm", for the outcome. */
 int cell_give(struct cell *cell, const struct cell_request *request, const char *start,
               struct outcome *outcome, struct err *err) MUST_USE;
+/* Gives a cell that waits, after on_kept, its next run; on failure it goes on waiting. outcome must
+ * live until its on_kept or on_end. */
+int cell_next(struct cell *cell, const struct cell_request *request,
+              struct outcome *outcome, struct err *err) MUST_USE;
+/* An outcome for what happens until then: a cell that waits may die, with on_end. */
+void cell_wait_with(struct cell *cell, struct outcome *outcome);
+/* KeyboardInterrupt in the run of a session; what does not end of it is ended. */
+void cell_interrupt(struct cell *cell);
 /* What an idle cell holds beyond what it shares with its zygote; 0: nobody counts. */
 uint64_t cell_memory_bytes(const struct cell *cell);
 /* Ends a cell; on_lost or on_end follows when it is gone. */

@@ -34,8 +34,10 @@ enum cause {
     CAUSE_START,   /* it did not come up in time */
     CAUSE_ABANDON, /* nobody wants it any more */
     CAUSE_CHECK_TIME,
-    CAUSE_REJECTED, /* by validation */
-    CAUSE_ACCEPTED, /* by validation, and nothing more was asked */
+    CAUSE_REJECTED,  /* by validation */
+    CAUSE_ACCEPTED,  /* by validation, and nothing more was asked */
+    CAUSE_INTERRUPT, /* somebody wished it */
+    CAUSE_CHANNEL,   /* a session's guest said what no guest of ours says */
 };
 
 struct output {
@@ -83,6 +85,16 @@ struct cell {
     struct check_settings check;
     struct source source; /* the job's code, with its lines */
 
+    bool rests;   /* a session's, between runs */
+    bool refused; /* a session's run, by validation: its guest has yet to say so */
+    enum cause
+        interrupted; /* the run has been asked to end, for this; CAUSE_NONE: it was not */
+    unsigned interrupts_out;     /* that the factory has not sent on yet */
+    bool job_waits;              /* … and the next run for that */
+    unsigned stray_n;            /* messages that no guest of ours sends */
+    struct cgroup_usage earlier; /* at the beginning of the run */
+    uint64_t base_meter_cpu_us;
+
     bool sealed; /* the guest has said so */
     bool going;  /* validated, where the policy asks for it: user code runs */
     bool unread; /* … and died with words of ours in its socket: no code of the job ran */
@@ -116,7 +128,29 @@ int cell_spawn(struct cell *cell, struct err *err) MUST_USE;
 /* The guest of a warm cell has sealed itself. */
 void warm_sealed(struct cell *cell);
 
+/* Sends the job, and what validation needs. */
+int warm_send(struct cell *cell, struct err *err) MUST_USE;
+
+/* --- session.c --- */
+static inline bool
+session_is_on(const struct cell *cell)
+{
+    return cell->request.session != NULL;
+}
+/* The guest of a session has said something, or hung up. */
+void session_hear(struct cell *cell);
+/* Asks the run to end; false: that has been tried, or cannot be. */
+bool session_interrupt(struct cell *cell, enum cause cause);
+void session_interrupted(void *context);
+/* Validation has refused the run. */
+void session_refuse(struct cell *cell);
+/* Before it is decided how a session's cell has ended. */
+void session_prepare_end(struct cell *cell);
+/* In the outcome: that it is the end of the session, and why. */
+void session_tell_lost(struct cell *cell);
+
 /* --- watch.c --- */
+void cell_forget(struct event **event);
 struct cell *cell_new(struct event_base *base);
 void cell_assign(struct cell *cell, const struct cell_request *request,
                  struct outcome *outcome);
@@ -164,7 +198,12 @@ void validation_died(struct cell *cell, bool out_of_memory);
 /* --- output.c --- */
 int output_start(struct cell *cell, struct output *output, int number, int fd,
                  struct stream *stream, struct err *err) MUST_USE;
-void output_take(struct output *output);  /* what is there by now */
+void output_take(struct output *output); /* what is there by now */
+/* Between runs what the code writes stays in the pipe. */
+void output_pause(struct output *output);
+int output_resume(struct output *output, struct err *err) MUST_USE;
+/* Where it is kept from now on. */
+void output_into(struct output *output, struct stream *stream);
 void output_drain(struct output *output); /* to the end of the stream: writers are dead */
 void output_done(struct output *output);
 void cell_feed_stdin(evutil_socket_t fd, short what, void *context);
@@ -207,3 +246,5 @@ void claims_carry_acts(const struct claims *claims, struct outcome *outcome);
 
 /* --- decide.c --- */
 void cell_decide(struct cell *cell);
+/* Of a run whose cell lives: what its guest says of its end stands for a wait status. */
+void cell_decide_run(struct cell *cell, int exit_code);

@@ -241,6 +241,27 @@ too_much_disk(const struct facts *facts)
 }
 
 static bool
+interrupted(const struct facts *facts)
+{
+    struct err err;
+    if (facts->cell->cause != CAUSE_INTERRUPT)
+        return false;
+    err_set(&err, -ECANCELED, "interrupted, and ended because it did not stop");
+    outcome_fail(facts->outcome, &err);
+    return true;
+}
+
+static bool
+broke_channel(const struct facts *facts)
+{
+    if (facts->cell->cause != CAUSE_CHANNEL)
+        return false;
+    facts->outcome->status = STATUS_CRASHED;
+    say(facts, "broke the channel of its session");
+    return true;
+}
+
+static bool
 lost(const struct facts *facts)
 {
     if (facts->cell->exited)
@@ -360,6 +381,8 @@ static bool (*const rules[])(const struct facts *) = {
     out_of_time,
     too_much_output,
     too_much_disk,
+    interrupted,
+    broke_channel,
     lost,
     crashed, /* what ended by itself */
     ended_well,
@@ -381,7 +404,9 @@ carry_usage(const struct facts *facts)
     bool counted = cell->cgroup.version != 0;
     if (cell->going)
         outcome->wall_us = cell->ended_us - cell->started_us;
-    outcome->cpu_us = counted && usage->cpu_us > 0 ? usage->cpu_us : cell->meter_cpu_us;
+    outcome->cpu_us = counted && usage->cpu_us > 0
+                          ? usage->cpu_us
+                          : cell->meter_cpu_us - cell->base_meter_cpu_us;
     outcome->peak_memory_bytes = counted && usage->memory_peak_bytes > 0
                                      ? usage->memory_peak_bytes
                                      : cell->meter_peak_bytes;
@@ -417,6 +442,32 @@ carry_layers(const struct facts *facts)
         outcome_add_layer(outcome, "workspace:watched");
 }
 
+/* What a session's earlier runs have met is not this one's. */
+static void
+without_earlier_runs(struct facts *facts)
+{
+    const struct cgroup_usage *base = &facts->cell->earlier;
+    struct cgroup_usage *usage = &facts->usage;
+    usage->cpu_us -= base->cpu_us < usage->cpu_us ? base->cpu_us : usage->cpu_us;
+    usage->oom_kills -=
+        base->oom_kills < usage->oom_kills ? base->oom_kills : usage->oom_kills;
+    usage->pids_refused -= base->pids_refused < usage->pids_refused ? base->pids_refused
+                                                                    : usage->pids_refused;
+}
+
+void
+cell_decide_run(struct cell *cell, int exit_code)
+{
+    enum { CODE_SHIFT = 8, CODE_MASK = 0xff }; /* wait(2) */
+    cell->exited = true;
+    cell->wait_status = (exit_code & CODE_MASK) << CODE_SHIFT;
+    cell->cause = cell->interrupted == CAUSE_INTERRUPT ? CAUSE_NONE : cell->interrupted;
+    cell_decide(cell);
+    cell->exited = false;
+    cell->wait_status = 0;
+    cell->cause = CAUSE_NONE;
+}
+
 void
 cell_decide(struct cell *cell)
 {
@@ -424,6 +475,7 @@ cell_decide(struct cell *cell)
         .cell = cell, .outcome = cell->outcome, .policy = cell->request.policy};
     struct outcome *outcome = cell->outcome;
     cgroup_usage(&cell->cgroup, &facts.usage);
+    without_earlier_runs(&facts);
     claims_read(cell->claims, &facts.claims);
     claims_carry_acts(&facts.claims, outcome);
     if (cell->exited && WIFEXITED(cell->wait_status)) {

@@ -111,28 +111,47 @@ on_readable(evutil_socket_t fd, short what, void *context)
     output_take(output);
 }
 
+void
+output_into(struct output *output, struct stream *stream)
+{
+    uint64_t limit = output->cell->request.policy->output_bytes;
+    uint64_t tail =
+        limit / TAIL_SHARE < TAIL_MAX_BYTES ? limit / TAIL_SHARE : TAIL_MAX_BYTES;
+    output->stream = stream;
+    output->head_max = limit - tail;
+    output->tail_max = tail;
+    buf_init(&stream->head, output->head_max);
+    /* Consuming from the front and appending never holds more than both at once. */
+    buf_init(&stream->tail, output->tail_max);
+}
+
 int
 output_start(struct cell *cell, struct output *output, int number, int fd,
              struct stream *stream, struct err *err)
 {
-    uint64_t limit = cell->request.policy->output_bytes;
-    uint64_t tail =
-        limit / TAIL_SHARE < TAIL_MAX_BYTES ? limit / TAIL_SHARE : TAIL_MAX_BYTES;
-    *output = (struct output){.fd = fd,
-                              .number = number,
-                              .stream = stream,
-                              .cell = cell,
-                              .head_max = limit - tail,
-                              .tail_max = tail};
-    buf_init(&stream->head, output->head_max);
-    /* Consuming from the front and appending never holds more than both at once. */
-    buf_init(&stream->tail, output->tail_max);
+    *output = (struct output){.fd = fd, .number = number, .cell = cell};
+    output_into(output, stream);
     int r = fd_set_nonblocking(fd);
     output->event = event_new(cell->base, fd, EV_READ | EV_PERSIST, on_readable, output);
     if (r < 0 || !output->event || event_add(output->event, NULL) < 0)
         return err_set(err, r < 0 ? r : -ENOMEM, "watch the cell's output: %s",
                        strerrordesc_np(r < 0 ? -r : ENOMEM));
     return 0;
+}
+
+void
+output_pause(struct output *output)
+{
+    if (output->event)
+        event_del(output->event);
+}
+
+int
+output_resume(struct output *output, struct err *err)
+{
+    return output->event && event_add(output->event, NULL) < 0
+               ? err_set(err, -ENOMEM, "watch the session's output")
+               : 0;
 }
 
 void

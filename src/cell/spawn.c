@@ -150,6 +150,7 @@ cell_guest_flags(const struct cell *cell)
     return command_guest_flags(cell->request.policy) |
            (validation_is_on(cell) ? GUEST_CHECK : 0) |
            (job_folders_workspace(&job->folders) ? GUEST_WORKSPACE : 0) |
+           (cell->request.session ? GUEST_SESSION : 0) |
            (job->show_last ? GUEST_SHOW_LAST : 0) | (job->svg ? GUEST_SVG : 0);
 }
 

@@ -130,7 +130,10 @@ conclude(struct cell *cell, const struct guest_checked *end)
     struct findings *findings = &cell->outcome->findings;
     for (unsigned i = 0; i < CHECK_RULES; i++)
         findings_count(findings, &cell->check, i, end->more[i]);
-    if (check_rejects(&cell->check, findings))
+    bool rejected = check_rejects(&cell->check, findings);
+    if (rejected && session_is_on(cell) && end->goes != 1)
+        session_refuse(cell);
+    else if (rejected)
         cell_end(cell, CAUSE_REJECTED);
     else if (cell->request.validate_only)
         cell_end(cell, CAUSE_ACCEPTED);
@@ -166,7 +169,8 @@ void
 validation_hear(struct cell *cell)
 {
     enum { AT_ONCE = 64 };
-    for (int i = 0; i < AT_ONCE && !cell->going && cell->cause == CAUSE_NONE; i++)
+    for (int i = 0;
+         i < AT_ONCE && !cell->going && !cell->rests && cell->cause == CAUSE_NONE; i++)
         if (!hear_one(cell))
             return;
 }

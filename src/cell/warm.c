@@ -102,8 +102,8 @@ on_gone(void *context)
 static int
 ask(struct cell *cell, const struct child_ends *child, struct err *err)
 {
-    const struct zygote_cell events = {on_made,   on_failed, on_ending,
-                                       on_exited, on_gone,   cell};
+    const struct zygote_cell events = {
+        on_made, on_failed, on_ending, on_exited, session_interrupted, on_gone, cell};
     int fds[FACTORY_JOINS + CGROUP_SLOTS] = {
         [FACTORY_GUEST] = child->guest,      [FACTORY_CLAIMS] = cell->claims_fd,
         [FACTORY_STDIN] = child->stdin_fd,   [FACTORY_STDOUT] = child->stdout_fd,
@@ -199,7 +199,8 @@ append_job(const struct cell *cell, struct buf *out)
                              .code_n = job->code.n,
                              .name_n = (uint32_t)strlen(job->name) + 1,
                              .args_n = (uint32_t)job->args_n,
-                             .files_n = (uint32_t)job->files_n};
+                             .files_n = (uint32_t)job->files_n,
+                             .run = cell->request.run};
     for (size_t i = 0; i < job->args_n; i++)
         head.args_bytes += (uint32_t)strlen(job->args[i]) + 1;
     int r = buf_append(out, &head, sizeof(head));
@@ -235,6 +236,13 @@ send_job(struct cell *cell, struct err *err)
 }
 
 int
+warm_send(struct cell *cell, struct err *err)
+{
+    int r = send_job(cell, err);
+    return r < 0 ? r : validation_send(cell, err);
+}
+
+int
 cell_give(struct cell *cell, const struct cell_request *request, const char *start,
           struct outcome *outcome, struct err *err)
 {
@@ -247,9 +255,7 @@ cell_give(struct cell *cell, const struct cell_request *request, const char *sta
     if (r == 0)
         r = cell_watch_streams(cell, err);
     if (r == 0)
-        r = send_job(cell, err);
-    if (r == 0)
-        r = validation_send(cell, err);
+        r = warm_send(cell, err);
     if (r < 0) {
         cell->given = false;
         return r;

@@ -75,9 +75,13 @@ cell_on_wall(evutil_socket_t fd, short what, void *context)
     (void)fd;
     (void)what;
     struct cell *cell = context;
-    cell_end(cell, cell->going    ? CAUSE_WALL
-                   : cell->sealed ? CAUSE_CHECK_TIME
-                                  : CAUSE_START);
+    if (cell->going && session_interrupt(cell, CAUSE_WALL))
+        return;
+    cell_end(cell, cell->interrupted != CAUSE_NONE ? cell->interrupted
+                   : cell->going                   ? CAUSE_WALL
+                   : cell->rests                   ? CAUSE_CHANNEL
+                   : cell->sealed                  ? CAUSE_CHECK_TIME
+                                                   : CAUSE_START);
 }
 
 /* CPU time cannot grow faster than all cores together: the next look can wait that
@@ -98,6 +102,13 @@ schedule_tick(struct cell *cell, uint64_t cpu_us)
         cell_fail(cell, -ENOMEM, "watch the cell's CPU time");
 }
 
+/* Of earlier runs in the same cell. */
+static uint64_t
+base_cpu_us(const struct cell *cell)
+{
+    return cell->cgroup.version != 0 ? cell->earlier.cpu_us : cell->base_meter_cpu_us;
+}
+
 static void
 on_tick(evutil_socket_t fd, short what, void *context)
 {
@@ -107,9 +118,11 @@ on_tick(evutil_socket_t fd, short what, void *context)
     const struct policy *policy = cell->request.policy;
     struct meter now;
     cell_meter(cell, &now);
-    if (now.cpu_us >= policy->cpu_ms * MS_US)
-        cell_end(cell, CAUSE_CPU);
-    else if (now.memory_bytes > policy->memory_bytes)
+    now.cpu_us -= base_cpu_us(cell) < now.cpu_us ? base_cpu_us(cell) : now.cpu_us;
+    if (now.cpu_us >= policy->cpu_ms * MS_US) {
+        if (!session_interrupt(cell, CAUSE_CPU))
+            cell_end(cell, CAUSE_CPU);
+    } else if (now.memory_bytes > policy->memory_bytes)
         cell_end(cell, CAUSE_MEMORY);
     else if (cell_disk_over(cell))
         cell_end(cell, CAUSE_DISK);
@@ -127,7 +140,7 @@ on_oom(evutil_socket_t fd, short what, void *context)
     (void)!read(fd, events, sizeof(events));
     /* memory.events also changes for lesser things. */
     cgroup_usage(&cell->cgroup, &usage);
-    if (usage.oom_kills > 0 || cell->cgroup.version == 1)
+    if (usage.oom_kills > cell->earlier.oom_kills || cell->cgroup.version == 1)
         cell_end(cell, CAUSE_MEMORY);
 }
 
@@ -146,8 +159,8 @@ cell_watch(struct cell *cell, int fd, short what, event_callback_fn callback,
     return event;
 }
 
-static void
-forget(struct event **event)
+void
+cell_forget(struct event **event)
 {
     if (*event)
         event_free(*event);
@@ -157,7 +170,8 @@ forget(struct event **event)
 void
 cell_go(struct cell *cell, bool waits)
 {
-    forget(&cell->on_guest);
+    if (!session_is_on(cell))
+        cell_forget(&cell->on_guest);
     cell->going = true;
     /* Heard late, it may have ended already. */
     cell->started_us = cell->ended_us > 0 ? cell->ended_us : clock_now_us();
@@ -191,14 +205,14 @@ hear_guest(struct cell *cell)
     if (n == -EAGAIN)
         return;
     if (n != (ssize_t)sizeof(ready) || (!cell->zygote && !validation_is_on(cell)))
-        forget(&cell->on_guest);
+        cell_forget(&cell->on_guest);
     if (n < 0 && n != -ECONNRESET) /* that one: it died before it had read its setup */
         cell_fail(cell, (int)n, "hear from the guest");
     if (n != (ssize_t)sizeof(ready) || ready.magic != GUEST_MAGIC)
         return; /* it died on the way: init reports how */
     if (ready.err.code != 0) {
         ready.err.text[sizeof(ready.err.text) - 1] = '\0';
-        forget(&cell->on_guest);
+        cell_forget(&cell->on_guest);
         note_failure(cell, &ready.err);
         return;
     }
@@ -227,10 +241,12 @@ cell_on_guest(evutil_socket_t fd, short what, void *context)
     (void)fd;
     (void)what;
     struct cell *cell = context;
-    if (cell->sealed)
-        validation_hear(cell);
-    else
+    if (!cell->sealed)
         hear_guest(cell);
+    else if (session_is_on(cell) && (cell->going || cell->rests))
+        session_hear(cell);
+    else
+        validation_hear(cell);
 }
 
 static bool
@@ -308,7 +324,7 @@ on_report(evutil_socket_t fd, short what, void *context)
     struct cell *cell = context;
     ssize_t n = read_message(cell);
     if (n <= 0 && n != -EAGAIN)
-        forget(&cell->on_report);
+        cell_forget(&cell->on_report);
     else if (cell->exited)
         cell_finish_early(cell);
 }
@@ -320,7 +336,7 @@ stop_watching(struct cell *cell)
                                      &cell->on_notify, &cell->on_oom,    &cell->on_stdin,
                                      &cell->on_wall,   &cell->on_tick,   &cell->on_usage};
     for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++)
-        forget(events[i]);
+        cell_forget(events[i]);
 }
 
 static void
@@ -385,7 +401,7 @@ cell_catch_up(struct cell *cell)
 {
     if (cell->on_guest && !cell->sealed)
         hear_guest(cell);
-    if (cell->on_guest && cell->sealed)
+    if (cell->on_guest && cell->sealed && !cell->rests)
         validation_hear(cell);
 }
 
@@ -411,7 +427,11 @@ cell_finish(struct cell *cell)
     output_drain(&cell->err);
     events_close(cell->outcome);
     collect(cell);
+    if (session_is_on(cell))
+        session_prepare_end(cell);
     cell_decide(cell);
+    if (session_is_on(cell))
+        session_tell_lost(cell);
     cell_tell_incidents(cell);
     cell->finished = true;
     cell->request.on_end(cell->request.context);

@@ -526,9 +526,10 @@ environment_take(struct environment *environment)
 }
 
 bool
-environment_await(struct environment *environment, struct environment_wait *wait)
+environment_await(struct environment *environment, struct environment_wait *wait,
+                  bool patient)
 {
-    if (!environment->current)
+    if (!environment->current && !(patient && environment->coming))
         return false;
     struct environment_wait **at = &environment->waits;
     while (*at)

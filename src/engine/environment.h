@@ -56,7 +56,8 @@ const struct image *environment_image(const struct environment *environment);
 
 /* An idle cell, or NULL; the caller gives it a job and frees it with environment_give_back. */
 struct cell *environment_take(struct environment *environment);
-/* Calls when an idle cell has come, once; false when none can come now. */
+/* Calls when an idle cell has come, once; false when none can come now. patient: one may come as
+ * well from a zygote that is starting. */
 struct environment_wait {
     void (*on_idle)(void *context);
     /* None will: the zygote has died, and another one is not ready. */
@@ -64,7 +65,8 @@ struct environment_wait {
     void *context;
     struct environment_wait *next;
 };
-bool environment_await(struct environment *environment, struct environment_wait *wait);
+bool environment_await(struct environment *environment, struct environment_wait *wait,
+                       bool patient);
 void environment_forget(struct environment *environment, struct environment_wait *wait);
 /* After on_end of a cell that was taken. */
 void environment_give_back(struct environment *environment, struct cell *cell);

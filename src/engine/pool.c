@@ -68,6 +68,7 @@ struct pool_run {
     struct event *later;
     bool told; /* on_end was called, or never will be */
     bool held; /* its outcome is still wanted */
+    bool cancelled;
 };
 
 /* ---- cells ---- */
@@ -102,8 +103,26 @@ static void
 cell_ended(void *context)
 {
     struct pool_run *run = context;
+    bool waited = run->told && run->request.session && !run->cancelled;
+    if (waited)
+        run->request.on_lost(run->request.session_context, &run->outcome);
     tell_end(run);
     event_active(run->later, 0, 0);
+}
+
+/* The outcome of what comes next begins here: a cell that waits may have something to tell. */
+static void
+cell_kept(void *context)
+{
+    struct pool_run *run = context;
+    struct outcome own = run->outcome;
+    outcome_init(&run->outcome);
+    cell_wait_with(run->cell, &run->outcome);
+    run->told = true;
+    run->pool->count.busy--;
+    run->pool->count.failed += own.status == STATUS_FAILED;
+    run->request.on_end(run->request.context, &own);
+    outcome_done(&own);
 }
 
 static struct cell_request
@@ -114,6 +133,9 @@ request_of(struct pool_run *run, const struct image *image)
                                  .job = request->job,
                                  .image = image,
                                  .guest_file = run->pool->guest,
+                                 .session = request->session,
+                                 .run = request->run,
+                                 .on_kept = cell_kept,
                                  .collect_dir = request->collect_dir,
                                  .on_output = cell_said,
                                  .on_display = cell_showed,
@@ -165,6 +187,17 @@ start_warm(struct pool_run *run, const char *start, struct err *err)
 
 static int wait_for_cell(struct pool_run *run, struct err *err);
 
+/* No warm cell comes; a session needs one. */
+static int
+start_other(struct pool_run *run, struct err *err)
+{
+    if (run->request.session)
+        return err_set(err, -EAGAIN,
+                       "no warm cell could be made, and a session needs one: the "
+                       "supervisor's notes say why");
+    return start_cold(run, err);
+}
+
 static void
 on_idle(void *context)
 {
@@ -185,7 +218,7 @@ on_lost(void *context)
     struct err err = {0};
     run->waits = false;
     run->environment = NULL;
-    if (start_cold(run, &err) == 0)
+    if (start_other(run, &err) == 0)
         return;
     outcome_fail(&run->outcome, &err);
     tell_end(run);
@@ -197,11 +230,12 @@ static int
 wait_for_cell(struct pool_run *run, struct err *err)
 {
     run->wait = (struct environment_wait){on_idle, on_lost, run, NULL};
-    run->waits = environment_await(run->environment, &run->wait);
+    run->waits =
+        environment_await(run->environment, &run->wait, run->request.session != NULL);
     if (run->waits)
         return 0;
     run->environment = NULL;
-    return start_cold(run, err);
+    return start_other(run, err);
 }
 
 static struct environment *
@@ -278,6 +312,12 @@ start_cell(struct pool_run *run, struct err *err)
     if (job_folders_workspace(folders)) /* its cell has a user of its own */
         return start_cold(run, err);
     run->environment = find_environment(pool, request->policy, folders, python);
+    if (!run->environment && request->session) {
+        int r = add_environment(pool, request->policy, folders, python, err);
+        if (r < 0)
+            return r;
+        run->environment = find_environment(pool, request->policy, folders, python);
+    }
     if (!run->environment) {
         (void)!add_environment(pool, request->policy, folders, python, &ignored);
         return start_cold(run, err);
@@ -380,9 +420,43 @@ pool_submit(struct pool *pool, const struct pool_request *request, struct pool_r
     return 0;
 }
 
+int
+pool_next(struct pool_run *run, const struct pool_request *request, struct err *err)
+{
+    const struct pool_request before = run->request;
+    run->request = *request;
+    const struct cell_request next = request_of(run, environment_image(run->environment));
+    run->told = false;
+    int r = cell_next(run->cell, &next, &run->outcome, err);
+    if (r < 0) {
+        run->request = before;
+        run->told = true;
+        return r;
+    }
+    run->pool->count.runs++;
+    run->pool->count.busy++;
+    return 0;
+}
+
+void
+pool_interrupt(struct pool_run *run)
+{
+    if (run->cell && !run->told)
+        cell_interrupt(run->cell);
+    else if (!run->told)
+        pool_cancel(run);
+}
+
+uint64_t
+pool_memory_bytes(const struct pool_run *run)
+{
+    return run->cell ? cell_memory_bytes(run->cell) : 0;
+}
+
 void
 pool_cancel(struct pool_run *run)
 {
+    run->cancelled = true;
     event_active(run->later, 0, 0);
 }
 

@@ -35,7 +35,14 @@ struct pool_request {
     const struct policy *policy; /* borrowed until on_end */
     const struct job *job;       /* borrowed until on_end */
     const char *python;          /* NULL: the pool's own */
-    int collect_dir;             /* borrowed until on_end; -1: none */
+    /* A session's: its cell stays when the run has ended, for pool_next, and waits under this.
+     * NULL: a run of its own. Borrowed until the session has ended. */
+    const struct policy *session;
+    uint32_t run; /* in the session, from 1; 0: what opens it */
+    /* The session has died while it waited; the run is the pool's again. */
+    void (*on_lost)(void *session_context, const struct outcome *outcome);
+    void *session_context;
+    int collect_dir; /* borrowed until on_end; -1: none */
     void (*on_output)(void *context, int stream, struct span bytes);    /* may be NULL */
     void (*on_display)(void *context, const struct display_item *item); /* may be NULL */
     void (*on_event)(void *context, const struct run_event *event);     /* may be NULL */
@@ -71,8 +78,16 @@ int pool_new(const struct pool_options *options, struct pool **ret,
 /* Starts a run; on failure on_end is not called. */
 int pool_submit(struct pool *pool, const struct pool_request *request,
                 struct pool_run **ret, struct err *err) MUST_USE;
+/* The next run of a session, after on_end has told of one whose session was kept. On failure it
+ * goes on waiting. */
+int pool_next(struct pool_run *run, const struct pool_request *request,
+              struct err *err) MUST_USE;
+/* KeyboardInterrupt; what does not end of it loses its session. on_end follows. */
+void pool_interrupt(struct pool_run *run);
+/* What the cell of a session holds; 0: nobody counts. */
+uint64_t pool_memory_bytes(const struct pool_run *run);
 /* Ends a run that nobody waits for any more; on_end is still called, with
- * STATUS_FAILED. */
+ * STATUS_FAILED. Ends a session too; one that waits, without a word. */
 void pool_cancel(struct pool_run *run);
 /* In on_end: the outcome stays, with the run, until pool_release. Its cell goes all the same. */
 void pool_hold(struct pool_run *run);

@@ -28,6 +28,7 @@ enum {
     PROTOCOL_REQUEST_MARKS_MAX = 16 * 1024,
     PROTOCOL_REPLY_MARKS_MAX = 4 * 1024 * 1024,
     PROTOCOL_ID_BYTES = 65, /* NUL included; letters, digits and ". _ : -" */
+    PROTOCOL_SESSION_BYTES = 40,
     PROTOCOL_LIMITS_MAX = 64,
     PROTOCOL_LIMIT_TEXT_BYTES = 64,
     PROTOCOL_PATH_BYTES = 512,
@@ -67,6 +68,12 @@ enum protocol_kind {
     PROTOCOL_CANCEL,
     PROTOCOL_STATUS,
     PROTOCOL_PING,
+    PROTOCOL_SESSION_NEW,
+    PROTOCOL_SESSION_RESTART,
+    PROTOCOL_SESSION_LIST,
+    PROTOCOL_SESSION_SHOW,
+    PROTOCOL_SESSION_INTERRUPT,
+    PROTOCOL_SESSION_CLOSE,
 };
 
 struct protocol_limit {
@@ -94,8 +101,9 @@ struct protocol_run {
 
 struct protocol_request {
     enum protocol_kind kind;
-    char id[PROTOCOL_ID_BYTES]; /* "" when there is none */
-    struct protocol_run *run;   /* of PROTOCOL_RUN; owned */
+    char id[PROTOCOL_ID_BYTES];           /* "" when there is none */
+    char session[PROTOCOL_SESSION_BYTES]; /* "": none */
+    struct protocol_run *run; /* of a run, and of what opens a session; owned */
 };
 
 /* -EBADMSG: not of this protocol, nothing more can be understood; -EPROTONOSUPPORT: of

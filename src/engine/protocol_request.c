@@ -71,6 +71,14 @@ take_id(struct protocol_request *request, const json_t *root, const json_t *valu
 }
 
 static int
+take_session(struct protocol_request *request, const json_t *root, const json_t *value,
+             struct err *err)
+{
+    (void)root;
+    return take_string(value, "session", request->session, sizeof(request->session), err);
+}
+
+static int
 take_type(struct protocol_request *request, const json_t *root, const json_t *value,
           struct err *err)
 {
@@ -329,40 +337,43 @@ static const struct field plain_fields[] = {{"type", take_type}, {NULL, NULL}};
 static const struct field cancel_fields[] = {
     {"type", take_type}, {"id", take_id}, {NULL, NULL}};
 static const struct field run_fields[] = {
-    {"type", take_type},
-    {"id", take_id},
-    {"policy", take_policy},
-    {"limits", take_limits},
-    {"code", take_code},
-    {"code_base64", take_code},
-    {"name", take_name},
-    {"args", take_args},
-    {"stdin", take_stdin},
-    {"files", take_files},
-    {"python", take_python},
-    {"stdin_base64", take_stdin},
-    {"data", take_data},
-    {"workspace", take_workspace},
-    {"collect", take_collect},
-    {"stream", take_stream},
-    {"show_last", take_show_last},
-    {"svg", take_svg},
-    {NULL, NULL},
+    {"type", take_type},           {"id", take_id},
+    {"policy", take_policy},       {"limits", take_limits},
+    {"code", take_code},           {"code_base64", take_code},
+    {"name", take_name},           {"args", take_args},
+    {"stdin", take_stdin},         {"files", take_files},
+    {"python", take_python},       {"stdin_base64", take_stdin},
+    {"data", take_data},           {"workspace", take_workspace},
+    {"collect", take_collect},     {"stream", take_stream},
+    {"show_last", take_show_last}, {"svg", take_svg},
+    {"session", take_session},     {NULL, NULL},
 };
+static const struct field new_fields[] = {
+    {"type", take_type},     {"id", take_id},         {"policy", take_policy},
+    {"limits", take_limits}, {"python", take_python}, {NULL, NULL},
+};
+static const struct field session_fields[] = {
+    {"type", take_type}, {"id", take_id}, {"session", take_session}, {NULL, NULL}};
 
 static const struct kind {
     const char *type;
     enum protocol_kind kind;
     const struct field *fields;
-    bool needs_id;
+    bool needs_id, needs_session;
 } kinds[] = {
-    {"run", PROTOCOL_RUN, run_fields, true},
-    {"cancel", PROTOCOL_CANCEL, cancel_fields, true},
-    {"status", PROTOCOL_STATUS, plain_fields, false},
-    {"ping", PROTOCOL_PING, plain_fields, false},
+    {"run", PROTOCOL_RUN, run_fields, true, false},
+    {"cancel", PROTOCOL_CANCEL, cancel_fields, true, false},
+    {"status", PROTOCOL_STATUS, plain_fields, false, false},
+    {"ping", PROTOCOL_PING, plain_fields, false, false},
+    {"session_new", PROTOCOL_SESSION_NEW, new_fields, true, false},
+    {"session_restart", PROTOCOL_SESSION_RESTART, session_fields, true, true},
+    {"session_list", PROTOCOL_SESSION_LIST, cancel_fields, true, false},
+    {"session_show", PROTOCOL_SESSION_SHOW, session_fields, true, true},
+    {"session_interrupt", PROTOCOL_SESSION_INTERRUPT, session_fields, true, true},
+    {"session_close", PROTOCOL_SESSION_CLOSE, session_fields, true, true},
 };
 
-static const struct kind hello = {"", PROTOCOL_HELLO, hello_fields, false};
+static const struct kind hello = {"", PROTOCOL_HELLO, hello_fields, false, false};
 
 static int
 find_kind(const json_t *root, const struct kind **ret, struct err *err)
@@ -402,10 +413,25 @@ take_fields(const struct kind *kind, json_t *root, struct protocol_request *requ
     return r;
 }
 
+/* What is chosen when a session is made, and what needs a cell of its own. */
+static int
+check_for_session(const json_t *root, struct err *err)
+{
+    static const char *const fields[] = {"policy",  "python", "data",        "workspace",
+                                         "collect", "stdin",  "stdin_base64"};
+    if (!json_object_get(root, "session"))
+        return 0;
+    for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)
+        if (json_object_get(root, fields[i]))
+            return err_set(err, -EINVAL, "a run in a session has no '%s' of its own",
+                           fields[i]);
+    return 0;
+}
+
 static int
 parse(json_t *root, struct protocol_request *ret, struct err *err)
 {
-    const struct kind *kind;
+    const struct kind *kind = &hello;
     struct err ignored;
     const json_t *id = json_object_get(root, "id");
     if (id) /* first, so that whatever is wrong is told under its id */
@@ -416,7 +442,13 @@ parse(json_t *root, struct protocol_request *ret, struct err *err)
     ret->kind = kind->kind;
     if (kind->needs_id && !id)
         return err_set(err, -EINVAL, "a %s without an 'id'", kind->type);
-    if (ret->kind == PROTOCOL_RUN) {
+    if (kind->needs_session && !json_object_get(root, "session"))
+        return err_set(err, -EINVAL, "a %s without a 'session'", kind->type);
+    r = ret->kind == PROTOCOL_RUN ? check_for_session(root, err) : 0;
+    if (r < 0)
+        return r;
+    if (ret->kind == PROTOCOL_RUN || ret->kind == PROTOCOL_SESSION_NEW ||
+        ret->kind == PROTOCOL_SESSION_RESTART) {
         ret->run = calloc(1, sizeof(*ret->run));
         if (!ret->run)
             return err_set(err, -ENOMEM, "no memory for a run");
@@ -424,7 +456,7 @@ parse(json_t *root, struct protocol_request *ret, struct err *err)
         memcpy(ret->run->policy, policy_default, strlen(policy_default) + 1);
     }
     r = take_fields(kind, root, ret, err);
-    if (r == 0 && ret->run && !json_object_get(root, "code") &&
+    if (r == 0 && ret->kind == PROTOCOL_RUN && !json_object_get(root, "code") &&
         !json_object_get(root, "code_base64"))
         return err_set(err, -EINVAL, "a run without 'code'");
     return r;

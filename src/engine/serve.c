@@ -222,11 +222,13 @@ finish(struct serve *serve)
     serve_job_record_late(serve);
     pool_free(serve->pool);
     serve_job_free_all(serve);
+    serve_session_end_all(serve, "the supervisor has ended");
     while (serve->clients)
         serve_client_free(serve->clients);
     for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++)
         if (*events[i])
             event_free(*events[i]);
+    serve_session_free_all(serve);
     serve_record_close(serve);
     serve_policies_done(serve);
     if (serve->base)

@@ -209,6 +209,15 @@ hang_up(struct serve_client *client, const struct err *err)
 }
 
 static void
+ask_session(struct serve_client *client, const struct protocol_request *request)
+{
+    struct err err = {0};
+    if (serve_session_ask(client, request, &err) < 0)
+        serve_reply_error(client, request->id, &err);
+    serve_client_flush(client);
+}
+
+static void
 answer(struct serve_client *client, struct protocol_request *request)
 {
     switch (request->kind) {
@@ -218,6 +227,16 @@ answer(struct serve_client *client, struct protocol_request *request)
     case PROTOCOL_RUN:
         /* The room goes from the frame to the job. */
         serve_job_ask(client, request);
+        break;
+    case PROTOCOL_SESSION_NEW:
+    case PROTOCOL_SESSION_RESTART:
+        serve_job_ask(client, request);
+        break;
+    case PROTOCOL_SESSION_LIST:
+    case PROTOCOL_SESSION_SHOW:
+    case PROTOCOL_SESSION_INTERRUPT:
+    case PROTOCOL_SESSION_CLOSE:
+        ask_session(client, request);
         break;
     case PROTOCOL_CANCEL:
         serve_job_cancel(client, request->id);

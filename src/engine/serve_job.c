@@ -33,6 +33,8 @@ job_free(struct serve_job *job)
         job->after->before = job->before;
     serve->jobs_n--;
     queue_remove(&serve->queue, &job->turn);
+    if (job->session)
+        serve_session_leave(job);
     serve_policy_release(job->loaded);
     protocol_run_free(job->asked);
     fd_close(&job->collect_dir);
@@ -94,6 +96,19 @@ postpone(struct serve_job *job)
            event_add(job->again, &locked_pause) == 0;
 }
 
+static void
+reply_opened(struct serve_client *client, const struct serve_job *job,
+             const struct outcome *outcome)
+{
+    struct err err;
+    if (outcome->session == SESSION_KEPT) {
+        serve_reply_session(client, job->id, job->session);
+        return;
+    }
+    err_set(&err, -EIDRM, "the session could not be opened: %.180s", outcome->message);
+    serve_reply_error(client, job->id, &err);
+}
+
 /* The outcome is the ledger's first, then the client's. */
 static void
 finish(struct serve_job *job, struct outcome *outcome)
@@ -102,11 +117,15 @@ finish(struct serve_job *job, struct outcome *outcome)
     struct serve_client *client = let_go(job);
     if (job->run_id[0] != '\0')
         memcpy(outcome->id, job->run_id, sizeof(outcome->id));
+    if (job->session)
+        serve_session_take_end(job, outcome);
     serve_record_end(job, outcome);
     if (job->started_us > 0)
         serve_count_run(serve, clock_now_us() - job->started_us);
     if (client && reads_too_little(client))
         serve_client_close(client);
+    else if (client && job->opens)
+        reply_opened(client, job, outcome);
     else if (client)
         serve_reply_finished(client, job->id, outcome);
     job_free(job);
@@ -144,7 +163,8 @@ on_end(void *context, const struct outcome *outcome)
     struct outcome own = *outcome; /* borrows what it points to */
     struct pool_run *run = job->run;
     job->run = NULL;
-    if (run && must_wait(job, &own)) {
+    /* A session goes on in its run, which cannot be held. */
+    if (run && !job->session && must_wait(job, &own)) {
         pool_hold(run);
         job->late = run;
         job->late_outcome = own;
@@ -221,16 +241,20 @@ static int
 submit(struct serve_job *job, struct err *err)
 {
     const struct protocol_run *asked = job->asked;
-    const struct pool_request request = {.policy = &job->policy,
-                                         .job = &asked->job,
-                                         .python =
-                                             asked->python[0] ? asked->python : NULL,
-                                         .collect_dir = job->collect_dir,
-                                         .on_output = asked->stream ? on_output : NULL,
-                                         .on_display = asked->stream ? on_display : NULL,
-                                         .on_event = asked->stream ? on_event : NULL,
-                                         .on_end = on_end,
-                                         .context = job};
+    struct pool_request request = {.policy = &job->policy,
+                                   .job = &asked->job,
+                                   .python = asked->python[0] ? asked->python : NULL,
+                                   .collect_dir = job->collect_dir,
+                                   .on_output = asked->stream ? on_output : NULL,
+                                   .on_display = asked->stream ? on_display : NULL,
+                                   .on_event = asked->stream ? on_event : NULL,
+                                   .on_end = on_end,
+                                   .context = job};
+    if (job->session) {
+        int r = serve_session_submit(job, &request, err);
+        job->was_submitted = r == 0;
+        return r;
+    }
     return pool_submit(job->serve->pool, &request, &job->run, err);
 }
 
@@ -303,9 +327,46 @@ refuse(struct serve_job *job)
 }
 
 static int
+narrow(struct serve_job *job, struct err *err)
+{
+    const struct protocol_run *asked = job->asked;
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < asked->limits_n; i++)
+        r = policy_narrow(&job->policy, asked->limits[i].field,
+                          asked->limits[i].field->name, span_of(asked->limits[i].text),
+                          err);
+    return r;
+}
+
+/* That of the session, and of its limits those that are not fixed in its cell. */
+static int
+take_session_policy(struct serve_job *job, struct err *err)
+{
+    static const char *const may[] = {"timeout", "cpu_time", "memory",
+                                      "pids",    "output",   "source_size"};
+    const struct protocol_run *asked = job->asked;
+    job->loaded = job->session->loaded;
+    job->loaded->refs++;
+    job->policy = job->session->policy;
+    for (size_t i = 0; i < asked->limits_n; i++) {
+        const char *name = asked->limits[i].field->name;
+        size_t at = 0;
+        while (at < sizeof(may) / sizeof(*may) && strcmp(may[at], name) != 0)
+            at++;
+        if (at == sizeof(may) / sizeof(*may))
+            return err_set(err, -EINVAL,
+                           "'%s' is fixed when a session is made: give it to session_new",
+                           name);
+    }
+    return narrow(job, err);
+}
+
+static int
 take_policy(struct serve_job *job, struct err *err)
 {
     const struct protocol_run *asked = job->asked;
+    if (job->session && job->session->loaded)
+        return take_session_policy(job, err);
     struct serve_policy *loaded = serve_policies_find(job->serve, asked->policy);
     if (!loaded)
         return err_set(err, -ENOENT,
@@ -314,11 +375,9 @@ take_policy(struct serve_job *job, struct err *err)
     loaded->refs++;
     job->loaded = loaded;
     job->policy = loaded->policy;
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < asked->limits_n; i++)
-        r = policy_narrow(&job->policy, asked->limits[i].field,
-                          asked->limits[i].field->name, span_of(asked->limits[i].text),
-                          err);
+    int r = narrow(job, err);
+    if (r == 0 && job->session)
+        serve_session_open(job);
     return r;
 }
 
@@ -370,6 +429,8 @@ job_new(struct serve_client *client, struct protocol_request *request)
     job->collect_dir = -1;
     memcpy(job->id, request->id, sizeof(job->id));
     job->asked = request->run;
+    job->opens = request->kind == PROTOCOL_SESSION_NEW ||
+                 request->kind == PROTOCOL_SESSION_RESTART;
     request->run = NULL;
     job->held_bytes = client->reserved_bytes;
     client->reserved_bytes = 0;
@@ -399,9 +460,13 @@ take_data(struct serve_job *job, struct err *err)
 
 /* Whatever is wrong with it, before it waits for anything. */
 static int
-examine(struct serve_job *job, struct err *err)
+examine(struct serve_job *job, const char *session, struct err *err)
 {
-    int r = take_collect_dir(job, err);
+    int r = 0;
+    if (job->opens || session[0] != '\0')
+        r = serve_session_enter(job, session, err);
+    if (r == 0)
+        r = take_collect_dir(job, err);
     if (r == 0)
         r = take_policy(job, err);
     if (r == 0)
@@ -413,7 +478,7 @@ examine(struct serve_job *job, struct err *err)
 
 /* It waits, or it is told why not. */
 static int
-admit(struct serve_job *job, struct err *err)
+admit(struct serve_job *job, bool is_new, struct err *err)
 {
     struct serve *serve = job->serve;
     struct serve_client *client = job->client;
@@ -435,12 +500,37 @@ admit(struct serve_job *job, struct err *err)
         refuse(job);
         return 0;
     }
-    serve_reply_accepted(client, job->id, ahead);
+    if (is_new)
+        serve_reply_accepted(client, job->id, ahead);
     serve_client_flush_soon(client);
     if (evicted)
         refuse(job_of(evicted));
     serve_job_pump(serve);
     return 0;
+}
+
+/* Runs of a session wait for one another first, then for their turn among all. */
+static int
+admit_to_session(struct serve_job *job, struct err *err)
+{
+    if (serve_session_take_turn(job))
+        return admit(job, true, err);
+    int ahead = job->serve->draining ? -EBUSY : serve_session_await(job);
+    if (ahead < 0) {
+        refuse(job);
+        return 0;
+    }
+    serve_reply_accepted(job->client, job->id, (size_t)ahead + 1);
+    serve_client_flush_soon(job->client);
+    return 0;
+}
+
+void
+serve_job_go_on(struct serve_job *job)
+{
+    struct err err = {0};
+    if (admit(job, false, &err) < 0)
+        fail(job, &err);
 }
 
 void
@@ -456,9 +546,9 @@ serve_job_ask(struct serve_client *client, struct protocol_request *request)
         serve_client_flush(client);
         return;
     }
-    int r = examine(job, &err);
+    int r = examine(job, request->session, &err);
     if (r == 0)
-        r = admit(job, &err);
+        r = job->session ? admit_to_session(job, &err) : admit(job, true, &err);
     if (r < 0) {
         serve_reply_error(client, job->id, &err);
         job_free(job);
@@ -468,11 +558,27 @@ serve_job_ask(struct serve_client *client, struct protocol_request *request)
 
 /* ---- from outside ---- */
 
+static bool
+waits_in_session(const struct serve_job *job)
+{
+    return job->session && job->session->current != job;
+}
+
+/* A session is nobody's alone: its run is interrupted, and it lives on. */
+static void
+stop(struct serve_job *job)
+{
+    if (job->session && !job->opens)
+        pool_interrupt(job->run);
+    else
+        pool_cancel(job->run);
+}
+
 static void
 cancel(struct serve_job *job)
 {
     if (job->run)
-        pool_cancel(job->run);
+        stop(job);
     if (job->run || job->late)
         return; /* its outcome comes */
     static const struct err cancelled = {-ECANCELED, "the run was cancelled"};
@@ -506,8 +612,8 @@ serve_job_abandon(struct serve_client *client)
             continue;
         job->client = NULL;
         if (job->run)
-            pool_cancel(job->run);
-        else if (job->turn.waits)
+            stop(job);
+        else if (job->turn.waits || waits_in_session(job))
             job_free(job);
     }
 }
@@ -519,7 +625,7 @@ serve_job_refuse_waiting(struct serve *serve)
      * along. */
     struct serve_job *job = serve->jobs;
     while (job) {
-        bool waits = job->turn.waits;
+        bool waits = job->turn.waits || waits_in_session(job);
         if (waits)
             refuse(job);
         job = waits ? serve->jobs : job->after;

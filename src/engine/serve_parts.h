@@ -47,6 +47,26 @@ struct serve_rates {
     double run_ms; /* moving average of what a run takes here, start to end */
 };
 
+enum serve_session_state { SESSION_OPENING, SESSION_OPEN, SESSION_ENDED };
+
+struct serve_session {
+    struct serve_session *after;
+    struct serve *serve;
+    char id[OUTCOME_ID_BYTES];
+    enum serve_session_state state;
+    char reason[OUTCOME_TEXT_BYTES]; /* why it has ended */
+    struct serve_policy *loaded;
+    struct policy policy; /* narrowed when it was made; its lists are those of `loaded` */
+    char python[PROTOCOL_PATH_BYTES];
+    struct pool_run *run;                /* its cell; NULL: none any more */
+    struct serve_job *current, *waiting; /* what runs in it, or takes its turn */
+    size_t users;                        /* jobs that point here */
+    uint32_t runs;
+    uint64_t opened_us, last_us; /* last: when its last run ended */
+    struct event *on_time;
+    int64_t intent;
+};
+
 struct serve {
     const struct serve_options *options;
     struct event_base *base;
@@ -66,6 +86,8 @@ struct serve {
     size_t clients_n;
     struct serve_job *jobs;
     size_t jobs_n;
+    struct serve_session *sessions; /* those that have ended, too */
+    size_t sessions_n;              /* alive */
     uint64_t held_bytes, pending_bytes;
     bool draining;
 
@@ -109,6 +131,11 @@ struct serve_job {
     uint64_t locked_us;          /* since when; 0: it is not */
     struct pool_run *late;       /* has ended; held until that is recorded */
     struct outcome late_outcome; /* borrows from it */
+    struct pool_run *run;          /* while it runs */
+    struct serve_session *session; /* NULL: a run of its own */
+    struct serve_job *next_in_session;
+    bool opens; /* the session, or opens it again */
+    bool was_submitted;
     int64_t intent;
     uint64_t started_us;
     bool dropped[3]; /* by stream: no more of it is sent as it comes */
@@ -161,6 +188,10 @@ void serve_reply_event(struct serve_client *client, const char *id,
 void serve_reply_dropped(struct serve_client *client, const char *id, int stream);
 void serve_reply_finished(struct serve_client *client, const char *id,
                           const struct outcome *outcome);
+/* What is known of one; as long as it is remembered. */
+void serve_reply_session(struct serve_client *client, const char *id,
+                         const struct serve_session *session);
+void serve_reply_sessions(struct serve_client *client, const char *id);
 void serve_reply_status(struct serve_client *client);
 /* An error frame on a socket that never becomes a client. */
 void serve_reply_refusal(int fd, const struct err *err);
@@ -174,6 +205,8 @@ int serve_status_json(struct serve *serve, struct buf *out) MUST_USE;
 /* Takes request->run over. */
 void serve_job_ask(struct serve_client *client, struct protocol_request *request);
 void serve_job_cancel(struct serve_client *client, const char *id);
+/* It is the turn of a run that has waited for its session. */
+void serve_job_go_on(struct serve_job *job);
 /* Starts what may start. */
 void serve_job_pump(struct serve *serve);
 /* Of a client that is gone. */
@@ -200,4 +233,26 @@ int serve_record_begin(struct serve_job *job, struct err *err) MUST_USE;
 int serve_record_try_end(struct serve_job *job, struct outcome *outcome) MUST_USE;
 /* Turns the outcome into a failure of ours when it cannot be recorded. */
 void serve_record_end(struct serve_job *job, struct outcome *outcome);
+void serve_record_session_end(struct serve_session *session, struct outcome *outcome);
 void serve_record_close(struct serve *serve);
+
+/* --- serve_session.c --- */
+/* Makes the session that the job opens, or finds its own. */
+int serve_session_enter(struct serve_job *job, const char *id, struct err *err) MUST_USE;
+/* A new one takes its policy from the job that opens it. */
+void serve_session_open(struct serve_job *job);
+/* True: it is this job's turn in its session. Else it awaits it: how many are ahead, or -EBUSY. */
+bool serve_session_take_turn(struct serve_job *job) MUST_USE;
+int serve_session_await(struct serve_job *job) MUST_USE;
+/* The job is nobody's any more: the next one has its turn. */
+void serve_session_leave(struct serve_job *job);
+int serve_session_submit(struct serve_job *job, struct pool_request *request,
+                         struct err *err) MUST_USE;
+/* What the end of a run is for its session, into both. */
+void serve_session_take_end(struct serve_job *job, struct outcome *outcome);
+/* What needs no turn: show, list, interrupt, close. */
+int serve_session_ask(struct serve_client *client, const struct protocol_request *request,
+                      struct err *err) MUST_USE;
+/* When the pool is gone. */
+void serve_session_end_all(struct serve *serve, const char *reason);
+void serve_session_free_all(struct serve *serve);

@@ -68,6 +68,8 @@ serve_record_begin(struct serve_job *job, struct err *err)
     const struct policy *policy = &job->policy;
     const struct job *asked = &job->asked->job;
     const struct ledger_intent intent = {.run = job->run_id,
+                                         .session =
+                                             job->session ? job->session->id : NULL,
                                          .policy = policy->name,
                                          .name = asked->name,
                                          .code = buf_span(&asked->code),
@@ -121,6 +123,24 @@ serve_record_end(struct serve_job *job, struct outcome *outcome)
         err_set(&why, r, "how the run ended could not be recorded: %.180s", err.text);
         outcome_fail(outcome, &why);
     }
+}
+
+void
+serve_record_session_end(struct serve_session *session, struct outcome *outcome)
+{
+    struct err err;
+    if (session->intent == 0)
+        return;
+    struct ledger *ledger = session->serve->ledger;
+    ledger_set_patience(ledger, LEDGER_PATIENCE_MS); /* nobody comes again with it */
+    int r = ledger_outcome(ledger, session->intent, outcome,
+                           session->policy.sync == SYNC_FULL, &err);
+    ledger_set_patience(ledger, PATIENCE_MS);
+    session->intent = 0;
+    if (r < 0)
+        serve_note(session->serve, "the end of a session could not be recorded: %.180s",
+                   err.text);
+    flush_later(session->serve);
 }
 
 void

@@ -5,10 +5,13 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "base/utf8.h"
 #include "engine/serve_parts.h"
 
 /* The words that programs go by. */
+enum { US_PER_MS = 1000 };
+
 static const struct {
     int code;
     const char *word;
@@ -17,6 +20,7 @@ static const struct {
     {-EINVAL, "request"},   {-ENOENT, "policy"},     {-EPERM, "limit"},
     {-ERANGE, "limit"},     {-ENOEXEC, "python"},    {-EFBIG, "memory"},
     {-EACCES, "peer"},      {-EBUSY, "clients"},     {-ESRCH, "id"},
+    {-EIDRM, "session"},
 };
 
 static const char *
@@ -231,6 +235,74 @@ serve_reply_finished(struct serve_client *client, const char *id,
     empty_claims(&facts);
     if (begin_frame(client, &at))
         end_frame(client, at, put_finished(&client->out, id, &facts));
+}
+
+static int
+put_session(struct buf *out, const struct serve_session *session)
+{
+    static const char *const states[] = {"opening", "idle", "ended"};
+    bool busy =
+        session->state == SESSION_OPEN && session->current && !session->current->opens;
+    uint64_t now = clock_now_us();
+    int r =
+        buf_printf(out,
+                   "{\"session_id\":\"%s\",\"state\":\"%s\",\"execution_count\":%" PRIu32
+                   ",\"age_ms\":%" PRIu64 ",\"idle_ms\":%" PRIu64
+                   ",\"memory_bytes\":%" PRIu64 ",\"policy\":",
+                   session->id, busy ? "busy" : states[session->state], session->runs,
+                   (now - session->opened_us) / US_PER_MS,
+                   busy ? 0 : (now - session->last_us) / US_PER_MS,
+                   session->run ? pool_memory_bytes(session->run) : 0);
+    if (r == 0)
+        r = protocol_put_text(out, span_of(session->policy.name));
+    if (r == 0 && session->state == SESSION_ENDED) {
+        r = buf_printf(out, ",\"reason\":");
+        if (r == 0)
+            r = protocol_put_text(out, span_of(session->reason));
+    }
+    return r < 0 ? r : buf_append(out, "}", 1);
+}
+
+static int
+put_session_frame(struct buf *out, const char *id, const struct serve_session *session)
+{
+    int r = buf_printf(out, "{\"type\":\"session\",\"id\":\"%s\",\"session\":", id);
+    if (r == 0)
+        r = put_session(out, session);
+    return r < 0 ? r : buf_append(out, "}", 1);
+}
+
+static int
+put_sessions_frame(struct buf *out, const char *id, const struct serve *serve)
+{
+    bool first = true;
+    int r = buf_printf(out, "{\"type\":\"sessions\",\"id\":\"%s\",\"sessions\":[", id);
+    for (const struct serve_session *at = serve->sessions; at && r == 0; at = at->after) {
+        if (at->state == SESSION_ENDED)
+            continue;
+        r = first ? 0 : buf_append(out, ",", 1);
+        if (r == 0)
+            r = put_session(out, at);
+        first = false;
+    }
+    return r < 0 ? r : buf_append(out, "]}", 2);
+}
+
+void
+serve_reply_session(struct serve_client *client, const char *id,
+                    const struct serve_session *session)
+{
+    size_t at;
+    if (begin_frame(client, &at))
+        end_frame(client, at, put_session_frame(&client->out, id, session));
+}
+
+void
+serve_reply_sessions(struct serve_client *client, const char *id)
+{
+    size_t at;
+    if (begin_frame(client, &at))
+        end_frame(client, at, put_sessions_frame(&client->out, id, client->serve));
 }
 
 void

@@ -55,8 +55,8 @@ flush(const char *stream_name, bool is_told)
     return flushed;
 }
 
-static bool
-flush_both(void)
+bool
+ending_flush(void)
 {
     bool out = flush("stdout", true);
     return flush("stderr", false) && out;
@@ -85,8 +85,8 @@ write_exit_text(PyObject *object)
 
 /* sys.exit's argument as an exit code: None is 0, what is no number is printed and is 1. One
  * that cannot be had is the exception itself. */
-static int
-system_exit_code(PyObject *value)
+int
+ending_exit_code(PyObject *value)
 {
     PyObject *code = PyObject_GetAttrString(value, "code");
     int number = 1;
@@ -237,11 +237,11 @@ end_warm(const struct ending *ending, int code)
     /* A daemon thread must not run on in a namespace that is being emptied; CPython stops
      * them here, too. */
     call_loaded("sys", "setswitchinterval", "d", NO_SWITCHES_S);
-    bool flushed = flush_both();
+    bool flushed = ending_flush();
     call(ending->collect);
     empty_sys();
     drop_modules(ending);
-    flushed = flush_both() && flushed;
+    flushed = ending_flush() && flushed;
     fflush(NULL);
     _exit(flushed ? code : FLUSH_FAILED);
 }
@@ -276,7 +276,7 @@ ending_exception(const struct ending *ending, PyObject *main_module)
         PyObject *type, *value, *traceback;
         PyErr_Fetch(&type, &value, &traceback);
         PyErr_NormalizeException(&type, &value, &traceback);
-        int code = system_exit_code(value);
+        int code = ending_exit_code(value);
         Py_XDECREF(type);
         Py_XDECREF(value);
         Py_XDECREF(traceback);

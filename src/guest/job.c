@@ -79,7 +79,7 @@ job_receive(int socket, struct job_view *ret, struct err *err)
 }
 
 static int
-write_file(const char *name, const char *data, size_t n, struct err *err)
+write_file(const char *name, const char *data, size_t n, int how, struct err *err)
 {
     char part[NAME_MAX_BYTES];
     for (const char *p = strchr(name, '/'); p; p = strchr(p + 1, '/')) {
@@ -93,7 +93,7 @@ write_file(const char *name, const char *data, size_t n, struct err *err)
             return err_sys(err, "make the folder %s in the cell's /tmp", part);
     }
     AUTO_CLOSE int fd =
-        open(name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0644);
+        open(name, O_CREAT | how | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0)
         return err_sys(err, "make %s in the cell's /tmp", name);
     int r = fd_write_all(fd, data, n);
@@ -102,8 +102,8 @@ write_file(const char *name, const char *data, size_t n, struct err *err)
                  : 0;
 }
 
-static int
-place_files(const struct job_view *job, struct err *err)
+int
+job_place_files(const struct job_view *job, bool may_replace, struct err *err)
 {
     size_t at = (size_t)(job->files - job->memory);
     for (uint32_t i = 0; i < job->head.files_n; i++) {
@@ -116,7 +116,8 @@ place_files(const struct job_view *job, struct err *err)
         const char *data = take(job, &at, file.data_n);
         if (!ends_with_nul(name, file.name_n) || !data)
             return err_set(err, -EPROTO, "a job with half a file");
-        int r = write_file(name, data, (size_t)file.data_n, err);
+        int r = write_file(name, data, (size_t)file.data_n,
+                           may_replace ? O_TRUNC : O_EXCL, err);
         if (r < 0)
             return r;
     }
@@ -138,16 +139,19 @@ narrow(int resource, uint64_t value, struct err *err)
 }
 
 int
+job_narrow(const struct job_view *job, struct err *err)
+{
+    int r = narrow(RLIMIT_FSIZE, job->head.file_bytes, err);
+    return r < 0 ? r : narrow(RLIMIT_NOFILE, job->head.open_files, err);
+}
+
+int
 job_place(const struct job_view *job, struct err *err)
 {
-    int r = write_file(job->name, job->code, (size_t)job->head.code_n, err);
+    int r = write_file(job->name, job->code, (size_t)job->head.code_n, O_EXCL, err);
     if (r == 0)
-        r = place_files(job, err);
-    if (r == 0)
-        r = narrow(RLIMIT_FSIZE, job->head.file_bytes, err);
-    if (r == 0)
-        r = narrow(RLIMIT_NOFILE, job->head.open_files, err);
-    return r;
+        r = job_place_files(job, false, err);
+    return r < 0 ? r : job_narrow(job, err);
 }
 
 void

@@ -20,10 +20,15 @@ struct job_view {
     const char *files; /* the first struct guest_job_file */
 };
 
-/* Waits for a job. -EPIPE: there will be none. */
-/* Whether one is there, or comes within that time. */
+/* Whether one is there, or comes within that time; below 0: whenever. */
 bool job_comes(int socket, int wait_ms);
+/* Waits for a job. -EPIPE: there will be none. */
 int job_receive(int socket, struct job_view *ret, struct err *err) MUST_USE;
-/* Narrows the limits and writes the code and the files into the working directory. */
+/* Narrows the limits. */
+int job_narrow(const struct job_view *job, struct err *err) MUST_USE;
+/* Writes the files into the working directory; may_replace: over those of an earlier run. */
+int job_place_files(const struct job_view *job, bool may_replace,
+                    struct err *err) MUST_USE;
+/* Writes the code and the files into the working directory, and narrows the limits. */
 int job_place(const struct job_view *job, struct err *err) MUST_USE;
 void job_done(struct job_view *job);

@@ -263,18 +263,20 @@ error_line(const struct program *program, PyObject *type, PyObject *value,
     return line;
 }
 
-/* The traceback as CPython prints it, caught in a StringIO in place of sys.stderr. */
+/* The traceback as CPython prints it (its own hook reads lines from files only), caught in a StringIO in place of sys.stderr. */
 static PyObject *
-printed_traceback(PyObject *type, PyObject *value, PyObject *traceback)
+printed_traceback(const struct program *program, PyObject *type, PyObject *value,
+                  PyObject *traceback)
 {
-    PyObject *hook = PySys_GetObject("__excepthook__");
+    PyObject *hook = program->has_file
+                         ? Py_BuildValue("O", PySys_GetObject("__excepthook__"))
+                         : module_attribute("traceback", "print_exception");
     PyObject *stderr_now = PySys_GetObject("stderr");
     PyObject *string_io = module_attribute("io", "StringIO");
     PyObject *sink = string_io ? PyObject_CallObject(string_io, NULL) : NULL;
     PyObject *text = NULL;
     if (hook && sink) {
         Py_XINCREF(stderr_now);
-        Py_INCREF(hook);
         PySys_SetObject("stderr", sink);
         PyObject *done = PyObject_CallFunctionObjArgs(
             hook, type, value ? value : Py_None, traceback ? traceback : Py_None, NULL);
@@ -282,23 +284,23 @@ printed_traceback(PyObject *type, PyObject *value, PyObject *traceback)
         PySys_SetObject("stderr", stderr_now);
         text = PyObject_CallMethod(sink, "getvalue", NULL);
         Py_XDECREF(done);
-        Py_DECREF(hook);
         Py_XDECREF(stderr_now);
     }
     PyErr_Clear();
+    Py_XDECREF(hook);
     Py_XDECREF(sink);
     Py_XDECREF(string_io);
     return text;
 }
 
-static void
-claim_exception(const struct program *program, PyObject *type, PyObject *value,
-                PyObject *traceback)
+void
+program_claim_exception(const struct program *program, PyObject *type, PyObject *value,
+                        PyObject *traceback)
 {
     struct claims *claims = program->claims;
     PyObject *name = PyObject_GetAttrString(type, "__name__");
     PyErr_Clear();
-    PyObject *text = printed_traceback(type, value, traceback);
+    PyObject *text = printed_traceback(program, type, value, traceback);
     claims->name_n = claim_text(name, claims->name, sizeof(claims->name));
     claims->value_n = claim_text(value, claims->value, sizeof(claims->value));
     claims->traceback_n = claim_text(text, claims->traceback, sizeof(claims->traceback));
@@ -325,7 +327,7 @@ end_with_exception(const struct program *program)
         if (first_process)
             program->claims->kind = CLAIM_EXIT;
     } else if (first_process) {
-        claim_exception(program, type, value, traceback);
+        program_claim_exception(program, type, value, traceback);
     }
     PyErr_Restore(type, value, traceback);
     if (first_process)
@@ -336,10 +338,16 @@ end_with_exception(const struct program *program)
 
 /* Before the audit hook and anything else of ours stands: validation executes nothing. */
 static PyObject *
-validated_code(const struct program *program, PyObject *source, uint32_t flags)
+validated_code(struct program *program, PyObject *source, uint32_t flags)
 {
-    return flags & GUEST_CHECK ? validate(source, program->path, program->validator)
-                               : NULL;
+    PyObject *code = NULL;
+    if (!(flags & GUEST_CHECK))
+        return NULL;
+    if (validate(source, program->path, &program->validator, GUEST_FD, &code) < 0)
+        _exit(EXIT_FAILURE);
+    validate_done(&program->validator);
+    close(GUEST_FD);
+    return code;
 }
 
 /* Runs the code, and what its last expression is for itself. */
@@ -361,9 +369,9 @@ run_split(const struct program *program, PyObject *source, PyObject *globals)
     return result;
 }
 
-static PyObject *
-run(const struct program *program, PyObject *source, PyObject *code, PyObject *globals,
-    uint32_t flags)
+PyObject *
+program_evaluate(const struct program *program, PyObject *source, PyObject *code,
+                 PyObject *globals, uint32_t flags)
 {
     if (flags & GUEST_SHOW_LAST)
         return run_split(program, source, globals);
@@ -378,7 +386,7 @@ run(const struct program *program, PyObject *source, PyObject *code, PyObject *g
 void
 program_prepare(struct program *program, uint32_t flags, const struct ending *ending)
 {
-    *program = (struct program){.pid = getpid()};
+    *program = (struct program){.pid = getpid(), .has_file = true};
     if (ending)
         program->ending = *ending;
     else if (ending_is_ours())
@@ -389,6 +397,18 @@ program_prepare(struct program *program, uint32_t flags, const struct ending *en
     if (flags & GUEST_NO_PROGRAMS)
         programs_stand_in();
     program->security_error = must(audit_prepare());
+}
+
+PyObject *
+program_open(struct program *program, struct claims_memory *memory, uint32_t flags)
+{
+    program->claims = &memory->claims;
+    program->claims->magic = GUEST_MAGIC;
+    set_arguments(program);
+    PyObject *globals = name_main(program);
+    must_be_zero(
+        audit_start(program->claims, flags, program->path, program->security_error));
+    return globals;
 }
 
 void
@@ -405,7 +425,7 @@ program_run(struct program *prepared, struct claims_memory *memory, uint32_t fla
     PyObject *code = validated_code(&program, source, flags);
     must_be_zero(audit_start(claims, flags, program.path, program.security_error));
     display_start(memory, flags, source);
-    PyObject *result = run(&program, source, code, globals, flags);
+    PyObject *result = program_evaluate(&program, source, code, globals, flags);
     Py_XDECREF(code);
     Py_DECREF(source);
     if (!result || display_end() < 0)

@@ -265,10 +265,10 @@ take_text(struct validator *v, PyObject *source)
 }
 
 static const struct guest_check *
-receive_check(void)
+receive_check(int socket)
 {
     struct guest_check *check = calloc(1, sizeof(*check));
-    ssize_t n = check ? fd_receive(GUEST_FD, check, sizeof(*check), NULL, 0) : -ENOMEM;
+    ssize_t n = check ? fd_receive(socket, check, sizeof(*check), NULL, 0) : -ENOMEM;
     const size_t head = offsetof(struct guest_check, words);
     if (n < (ssize_t)head || check->magic != GUEST_MAGIC ||
         check->words_n > (size_t)n - head || check->words_n >= GUEST_WORDS_BYTES)
@@ -324,10 +324,13 @@ validator_clear(struct validator *v)
     *v = kept;
 }
 
-/* Nothing of ours stays in the interpreter that the program gets. */
-static void
-validator_free(struct validator *v)
+void
+validate_done(struct validator **kept)
 {
+    struct validator *v = *kept;
+    if (!v)
+        return;
+    *kept = NULL;
     validator_clear(v);
     nodes_done(v);
     Py_XDECREF(v->compile);
@@ -373,16 +376,17 @@ send_end(struct validator *v)
 }
 
 /* Nothing of the program runs before this byte: without it, never. */
-static void
-wait_for_go(void)
+static int
+wait_for_go(int socket)
 {
     char go;
     ssize_t n;
     do
-        n = read(GUEST_FD, &go, 1);
+        n = read(socket, &go, 1);
     while (n < 0 && errno == EINTR);
     if (n != 1)
         _exit(EXIT_FAILURE);
+    return go == 'g' ? 0 : -1;
 }
 
 /* The code object, or NULL without an exception. */
@@ -432,19 +436,20 @@ validate_rehearse(const char *text, const char *path, struct validator **ret)
     return code;
 }
 
-PyObject *
-validate(PyObject *source, const char *path, struct validator *prepared)
+int
+validate(PyObject *source, const char *path, struct validator **kept, int socket,
+         PyObject **ret_code)
 {
     bool collects = PyGC_Disable && PyGC_Disable() == 1;
-    struct validator *v = prepared ? prepared : validator_new();
-    validator_begin(v, receive_check(), GUEST_FD, source, path);
+    struct validator *v = *kept ? *kept : validator_new();
+    validator_begin(v, receive_check(socket), socket, source, path);
     PyObject *code = judge(v, source, path);
     bool goes = send_end(v);
-    validator_free(v);
+    validator_clear(v);
+    *kept = v;
     if (collects)
         PyGC_Enable();
-    if (!goes)
-        wait_for_go();
-    close(GUEST_FD);
-    return code;
+    int r = goes ? 0 : wait_for_go(socket);
+    *ret_code = code;
+    return r;
 }

@@ -10,8 +10,14 @@
  *
  *   supervisor -> guest   struct guest_check, right after the setup, cut to what is used
  *   guest -> supervisor   struct guest_finding, any number; struct guest_checked, once
- *   supervisor -> guest   one byte: go; or the end of the cell. Where nothing was found the
- *                         guest goes by itself: there is nothing to judge
+ *   supervisor -> guest   one byte, 'g': go; or the end of the cell (in a session 'n': not this
+ *                         one). Where nothing was found the guest goes by itself: there is
+ *                         nothing to judge
+ *
+ * and in a session (GUEST_SESSION), for each run
+ *
+ *   supervisor -> guest   struct guest_job in a memory file, then what validation needs
+ *   guest -> supervisor   struct guest_ended
  *
  * What the program shows while it runs goes through the claims memory too, an item at a time:
  * written there, then announced with a system call that the supervisor answers (the doorbell).
@@ -33,8 +39,9 @@
 enum {
     GUEST_FD = 3,          /* the socket, in the interpreter */
     GUEST_LANDLOCK_FD = 4, /* the ruleset that seal.landlock_fd names */
+    GUEST_LEFT = 113,      /* exit code of a session's guest that nobody hears any more */
     GUEST_MAGIC = 0x61647974,
-    GUEST_VERSION = 5,
+    GUEST_VERSION = 6,
     GUEST_WORDS_BYTES = 48 * 1024, /* a policy's names and paths, whatever it lists */
     CLAIM_ACTS_MAX = 32,
     CLAIM_NAME_BYTES = 128,
@@ -52,6 +59,7 @@ enum guest_flag {
     GUEST_SHOW_LAST = 1 << 5, /* the value of the last expression is shown */
     GUEST_SVG = 1 << 6,       /* figures as SVG, too */
     GUEST_WORKSPACE = 1 << 7, /* /workspace may be written, too */
+    GUEST_SESSION = 1 << 8,   /* the process stays, and waits for the next run */
 };
 
 struct guest_setup {
@@ -116,6 +124,8 @@ struct guest_job {
     uint64_t total_bytes;            /* of all of it */
     uint64_t code_n;
     uint32_t name_n, args_n, args_bytes, files_n;
+    uint32_t run; /* of a session: counted from 1 */
+    uint32_t unused;
 };
 struct guest_job_file {
     uint32_t name_n;
@@ -142,6 +152,16 @@ struct guest_checked {
 };
 
 enum claim_kind { CLAIM_NONE, CLAIM_EXCEPTION, CLAIM_EXIT };
+
+/* A run of a session has ended: all of it is the guest's word. What was raised is in the claims
+ * memory. */
+struct guest_ended {
+    uint32_t magic;
+    uint32_t run;  /* which one: guest_job.run */
+    uint32_t kind; /* enum claim_kind */
+    int32_t exit_code;
+    uint32_t refused; /* 1: it had no go, and none of it has run */
+};
 
 /* One forbidden act that the audit hook stopped, counted. Texts end with a NUL. */
 struct claim_act {

@@ -293,13 +293,18 @@ be_cell(const struct zygote *zygote, const struct zygote_request *request, int *
     int r = job_receive(GUEST_FD, &job, &err);
     if (r == -EPIPE)
         _exit(EXIT_SUCCESS); /* the pool has shrunk: there will be no job */
-    if (r < 0 || job_place(&job, &err) < 0)
+    bool stays = r == 0 && (job.head.flags & GUEST_SESSION);
+    if (r == 0)
+        r = stays ? job_narrow(&job, &err) : job_place(&job, &err);
+    if (r < 0)
         cell_give_up(&err);
     if (job.head.threads != zygote->setup->threads)
         tell_threads(job.head.threads);
     threads_allow(&zygote->threads, job.head.threads, job.code, (size_t)job.head.code_n);
     set_boot_arguments(&job);
     uint32_t flags = job.head.flags | GUEST_WARM;
+    if (stays)
+        session_run(&program, memory, &job);
     job_done(&job);
     if (!(flags & GUEST_CHECK))
         close(GUEST_FD);

@@ -88,17 +88,34 @@ apply_setting(const struct cgroup *cgroup, const struct setting *setting,
                    (unsigned long long)value, cgroup->name, strerrordesc_np(-r));
 }
 
-int
-cgroup_limit(const struct cgroup *cgroup, const struct policy *policy, struct err *err)
+static int
+apply_settings(const struct cgroup *cgroup, const struct policy *policy, bool backward,
+               struct err *err)
 {
-    for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
-        if (settings[i].version != cgroup->version)
+    enum { SETTINGS = sizeof(settings) / sizeof(*settings) };
+    for (size_t i = 0; i < SETTINGS; i++) {
+        const struct setting *setting = &settings[backward ? SETTINGS - 1 - i : i];
+        if (setting->version != cgroup->version)
             continue;
-        int r = apply_setting(cgroup, &settings[i], policy, err);
+        int r = apply_setting(cgroup, setting, policy, err);
         if (r < 0)
             return r;
     }
     return 0;
+}
+
+/* With v1 the limit with swap is never below the one without: wider ones are set from the other
+ * end. */
+int
+cgroup_limit(const struct cgroup *cgroup, const struct policy *policy, struct err *err)
+{
+    struct err ignored;
+    int r = apply_settings(cgroup, policy, false, &ignored);
+    if (r == -EINVAL)
+        return apply_settings(cgroup, policy, true, err);
+    if (r < 0)
+        *err = ignored;
+    return r;
 }
 
 bool

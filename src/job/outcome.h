@@ -31,6 +31,9 @@ enum status {
     STATUS_COUNT,
 };
 
+/* What became of the session that a run was in. */
+enum outcome_session { SESSION_NONE, SESSION_KEPT, SESSION_LOST };
+
 enum {
     OUTCOME_ID_BYTES = 40,
     OUTCOME_LAYERS_MAX = 16,
@@ -110,7 +113,12 @@ struct outcome {
     size_t isolation_n;
     char interpreter[64];    /* "cpython 3.11.2" */
     char isolation_name[24]; /* "namespaces" or "landlock" */
-    char start[8];           /* "cold", "warm", "pool" */
+    char start[8];           /* "cold", "warm", "pool", "session" */
+
+    enum outcome_session session;
+    char session_id[OUTCOME_ID_BYTES];     /* "": none */
+    uint64_t execution_count;              /* runs of the session, this one included */
+    char session_note[OUTCOME_TEXT_BYTES]; /* why it is lost */
 };
 
 /* STATUS_FAILED until somebody decides; fresh id. The streams may hold nothing until

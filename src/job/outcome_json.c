@@ -290,17 +290,34 @@ json_engine(const struct outcome *o)
                      json_text(o->start, sizeof(o->start)));
 }
 
-/* Who it was and how it ended. session_id and execution_count are those of a single run.
- */
+/* Who it was and how it ended. */
 static json_t *
 json_head(const struct outcome *o)
 {
     json_t *code = o->has_exit_code ? json_integer(o->exit_code) : json_null();
-    return json_pack("{s:s, s:o, s:n, s:i, s:s, s:o, s:o, s:o, s:o}", "schema",
+    json_t *session = o->session_id[0] != '\0'
+                          ? json_text(o->session_id, sizeof(o->session_id))
+                          : json_null();
+    uint64_t count = o->execution_count > 0 ? o->execution_count : 1;
+    return json_pack("{s:s, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "schema",
                      "adyton.outcome/1", "id", json_text(o->id, sizeof(o->id)),
-                     "session_id", "execution_count", 1, "status", status_name(o->status),
-                     "exit_code", code, "signal", json_signal(o->signal), "limit",
-                     json_limit(o), "message", json_text(o->message, sizeof(o->message)));
+                     "session_id", session, "execution_count", json_u64(count), "status",
+                     status_name(o->status), "exit_code", code, "signal",
+                     json_signal(o->signal), "limit", json_limit(o), "message",
+                     json_text(o->message, sizeof(o->message)));
+}
+
+static int
+put_session(json_t *doc, const struct outcome *o)
+{
+    static const char *const words[] = {[SESSION_KEPT] = "kept", [SESSION_LOST] = "lost"};
+    if (o->session == SESSION_NONE)
+        return 0;
+    int r = put(doc, "session", json_string(words[o->session]));
+    return r == 0 && o->session_note[0] != '\0'
+               ? put(doc, "session_note",
+                     json_text(o->session_note, sizeof(o->session_note)))
+               : r;
 }
 
 static json_t *
@@ -381,6 +398,8 @@ outcome_json(const struct outcome *outcome, int flags, struct buf *out)
 {
     json_t *doc = json_head(outcome);
     int r = doc ? 0 : -ENOMEM;
+    if (r == 0)
+        r = put_session(doc, outcome);
     if (r == 0)
         r = put_streams(doc, outcome, flags);
     if (r == 0)

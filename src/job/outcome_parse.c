@@ -306,12 +306,25 @@ take_engine(const json_t *value, struct outcome *o)
            take_text(json_object_get(value, "start"), o->start, sizeof(o->start));
 }
 
-/* What an outcome does not hold yet has one value only. */
 static bool
-take_null(const json_t *value, struct outcome *o)
+take_session_id(const json_t *value, struct outcome *o)
 {
-    (void)o;
-    return json_is_null(value);
+    return json_is_null(value) || take_text(value, o->session_id, sizeof(o->session_id));
+}
+
+static bool
+take_session(const json_t *value, struct outcome *o)
+{
+    const char *word = json_is_string(value) ? json_string_value(value) : "";
+    bool kept = strcmp(word, "kept") == 0;
+    o->session = kept ? SESSION_KEPT : SESSION_LOST;
+    return kept || strcmp(word, "lost") == 0;
+}
+
+static bool
+take_session_note(const json_t *value, struct outcome *o)
+{
+    return take_text(value, o->session_note, sizeof(o->session_note));
 }
 
 static bool
@@ -348,8 +361,10 @@ take_events_dropped(const json_t *value, struct outcome *o)
 static bool
 take_count(const json_t *value, struct outcome *o)
 {
-    (void)o;
-    return json_is_integer(value);
+    if (!json_is_integer(value) || json_integer_value(value) < 1)
+        return false;
+    o->execution_count = (uint64_t)json_integer_value(value);
+    return true;
 }
 
 static bool
@@ -385,7 +400,9 @@ static const struct key {
 } keys[] = {
     {"schema", take_schema, false},
     {"id", take_id, false},
-    {"session_id", take_null, false},
+    {"session_id", take_session_id, false},
+    {"session", take_session, true},
+    {"session_note", take_session_note, true},
     {"execution_count", take_count, false},
     {"status", take_status, false},
     {"exit_code", take_exit_code, false},

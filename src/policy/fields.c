@@ -79,6 +79,17 @@ const struct policy_field policy_fields[] = {
      .help = "Threads that numeric libraries are told to start, 0 for what pids and the "
              "host allow; advice that the supervisor puts into the environment, no "
              "wall."},
+    /* Of sessions. */
+    {.name = "session_idle", .kind = FIELD_MS,
+     .offset = offsetof(struct policy, session_idle_ms), .min = 100, .max = 168 * HOUR_MS,
+     .unit = "milliseconds",
+     .help = "How long a session may wait for its next run before it is closed; the "
+             "supervisor's clock closes it."},
+    {.name = "session_age", .kind = FIELD_MS,
+     .offset = offsetof(struct policy, session_age_ms), .min = 100, .max = 720 * HOUR_MS,
+     .unit = "milliseconds",
+     .help = "How long a session may live, with its runs; the supervisor's clock closes "
+             "it."},
     /* What is collected with --out. */
     {.name = "collect_files", .kind = FIELD_COUNT,
      .offset = offsetof(struct policy, collect_files), .min = 0, .max = 100000,

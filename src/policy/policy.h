@@ -57,6 +57,9 @@ struct policy {
     uint64_t source_bytes;
     uint64_t
         cpus; /* threads that numeric libraries are told to use; 0: by pids and host */
+    /* How long a session waits for its next run, and lives. */
+    uint64_t session_idle_ms;
+    uint64_t session_age_ms;
     /* What is collected with --out. */
     uint64_t collect_files;
     uint64_t collect_bytes;

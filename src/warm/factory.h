@@ -29,6 +29,7 @@ enum {
 enum factory_request_kind {
     FACTORY_MAKE = 1, /* with descriptors in the order of enum factory_fd */
     FACTORY_KILL,
+    FACTORY_INTERRUPT, /* SIGINT to the cell's program, as a terminal would send it */
 };
 enum factory_fd {
     FACTORY_GUEST,
@@ -44,11 +45,12 @@ struct factory_request {
 };
 
 enum factory_report_kind {
-    FACTORY_MADE = 1, /* with two descriptors: the cell's /tmp and its /proc */
-    FACTORY_FAILED,   /* err says why; id 0: the zygote, no more cells can come */
-    FACTORY_ENDING,   /* the cell's program runs no more code: wait_status */
-    FACTORY_EXITED,   /* the cell's program has ended: wait_status, usage */
-    FACTORY_GONE,     /* … and nothing of the cell is left */
+    FACTORY_MADE = 1,    /* with two descriptors: the cell's /tmp and its /proc */
+    FACTORY_FAILED,      /* err says why; id 0: the zygote, no more cells can come */
+    FACTORY_ENDING,      /* the cell's program runs no more code: wait_status */
+    FACTORY_EXITED,      /* the cell's program has ended: wait_status, usage */
+    FACTORY_INTERRUPTED, /* the signal is on its way: what is sent now comes after it */
+    FACTORY_GONE,        /* … and nothing of the cell is left */
 };
 struct factory_report {
     uint32_t kind;

@@ -365,3 +365,13 @@ factory_kill(struct factory *factory, uint32_t id)
     cell->is_ended = true;
     kill(cell->init, SIGKILL);
 }
+
+void
+factory_interrupt(struct factory *factory, uint32_t id)
+{
+    struct factory_report report = {.kind = FACTORY_INTERRUPTED, .id = id};
+    struct factory_cell *cell = find_id(factory, id);
+    if (cell && cell->program > 0) /* not reaped: the number is still its own */
+        kill(cell->program, SIGINT);
+    factory_report(&report, NULL, 0);
+}

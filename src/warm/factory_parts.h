@@ -46,6 +46,7 @@ void factory_forget(struct factory *factory, struct factory_cell *cell);
 /* Makes a cell and reports that it is made, or why not. */
 void factory_make(struct factory *factory, uint32_t id, const int *fds, size_t fds_n);
 void factory_kill(struct factory *factory, uint32_t id);
+void factory_interrupt(struct factory *factory, uint32_t id);
 
 /* --- factory_trace.c --- */
 /* Hears of a program's end before its memory is taken down. */

@@ -116,6 +116,8 @@ take_report(struct zygote *zygote, struct factory_report *report, int *fds)
     else if (report->kind == FACTORY_EXITED)
         cell.on_exited(cell.context, report->wait_status, report->cpu_us,
                        report->peak_bytes);
+    else if (report->kind == FACTORY_INTERRUPTED)
+        cell.on_interrupted(cell.context);
     else if (report->kind == FACTORY_GONE)
         cell.on_gone(cell.context);
 }
@@ -383,5 +385,12 @@ void
 zygote_kill(struct zygote *zygote, uint32_t id)
 {
     struct factory_request request = {FACTORY_KILL, id};
+    (void)!fd_send(zygote->factory_socket, &request, sizeof(request), NULL, 0);
+}
+
+void
+zygote_interrupt(struct zygote *zygote, uint32_t id)
+{
+    struct factory_request request = {FACTORY_INTERRUPT, id};
     (void)!fd_send(zygote->factory_socket, &request, sizeof(request), NULL, 0);
 }

@@ -41,6 +41,7 @@ struct zygote_cell {
     void (*on_ending)(void *context, int wait_status);
     void (*on_exited)(void *context, int wait_status, uint64_t cpu_us,
                       uint64_t peak_bytes);
+    void (*on_interrupted)(void *context);
     void (*on_gone)(void *context); /* nothing of it is left; the last call */
     void *context;
 };
@@ -60,3 +61,5 @@ int zygote_make(struct zygote *zygote, const int *fds, size_t fds_n,
                 const struct zygote_cell *cell, uint32_t *ret_id,
                 struct err *err) MUST_USE;
 void zygote_kill(struct zygote *zygote, uint32_t id);
+/* SIGINT to the cell's program; its on_interrupted follows. */
+void zygote_interrupt(struct zygote *zygote, uint32_t id);

@@ -39,6 +39,8 @@ test_profiles_hold_what_was_decided(void **state)
         {"open_files", "256", "256", "1024"},
         {"source_size", "1M", "1M", "1M"},
         {"cpus", "0", "0", "0"},
+        {"session_idle", "30min", "30min", "30min"},
+        {"session_age", "24h", "24h", "24h"},
         {"collect_files", "1000", "1000", "1000"},
         {"collect_size", "64M", "64M", "1G"},
         {"validation", "enforce", "enforce", "warn"},
