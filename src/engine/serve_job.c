@@ -4,19 +4,15 @@
  * takes to end; what it says then goes nowhere.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/units.h"
-#include "engine/data_folders.h"
 #include "engine/engine_parts.h"
 #include "engine/serve_parts.h"
-#include "engine/workspace.h"
 
 enum { LOCKED_MAX_US = 5 * 1000 * 1000 };
 
@@ -326,97 +322,6 @@ refuse(struct serve_job *job)
         serve_client_flush(client);
 }
 
-static int
-narrow(struct serve_job *job, struct err *err)
-{
-    const struct protocol_run *asked = job->asked;
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < asked->limits_n; i++)
-        r = policy_narrow(&job->policy, asked->limits[i].field,
-                          asked->limits[i].field->name, span_of(asked->limits[i].text),
-                          err);
-    return r;
-}
-
-/* That of the session, and of its limits those that are not fixed in its cell. */
-static int
-take_session_policy(struct serve_job *job, struct err *err)
-{
-    static const char *const may[] = {"timeout", "cpu_time", "memory",
-                                      "pids",    "output",   "source_size"};
-    const struct protocol_run *asked = job->asked;
-    job->loaded = job->session->loaded;
-    job->loaded->refs++;
-    job->policy = job->session->policy;
-    for (size_t i = 0; i < asked->limits_n; i++) {
-        const char *name = asked->limits[i].field->name;
-        size_t at = 0;
-        while (at < sizeof(may) / sizeof(*may) && strcmp(may[at], name) != 0)
-            at++;
-        if (at == sizeof(may) / sizeof(*may))
-            return err_set(err, -EINVAL,
-                           "'%s' is fixed when a session is made: give it to session_new",
-                           name);
-    }
-    return narrow(job, err);
-}
-
-static int
-take_policy(struct serve_job *job, struct err *err)
-{
-    const struct protocol_run *asked = job->asked;
-    if (job->session && job->session->loaded)
-        return take_session_policy(job, err);
-    struct serve_policy *loaded = serve_policies_find(job->serve, asked->policy);
-    if (!loaded)
-        return err_set(err, -ENOENT,
-                       "this supervisor has no policy of that name: it knows the "
-                       "built-in ones and those of its own --policy");
-    loaded->refs++;
-    job->loaded = loaded;
-    job->policy = loaded->policy;
-    int r = narrow(job, err);
-    if (r == 0 && job->session)
-        serve_session_open(job);
-    return r;
-}
-
-/* Only interpreters that the operator named: others would be started, outside a cell, to
- * be asked what they are. */
-static int
-check_python(const struct serve_job *job, struct err *err)
-{
-    const struct serve_options *options = job->serve->options;
-    const char *asked = job->asked->python;
-    if (asked[0] == '\0')
-        return 0;
-    for (size_t i = 0; i < options->pythons_n; i++)
-        if (strcmp(options->pythons[i], asked) == 0)
-            return 0;
-    return err_set(err, -ENOEXEC,
-                   "this supervisor does not serve the interpreter %.120s: start it with "
-                   "--python, or run without it (--cold)",
-                   asked);
-}
-
-/* The descriptor came with the frame, or with one before it that did not want it. */
-static int
-take_collect_dir(struct serve_job *job, struct err *err)
-{
-    struct serve_client *client = job->client;
-    struct stat st;
-    if (!job->asked->job.collect)
-        return 0;
-    if (client->fds_n == 0)
-        return err_set(err, -EINVAL, "'collect' without a descriptor of a folder");
-    job->collect_dir = client->fds[0];
-    client->fds_n--;
-    memmove(client->fds, client->fds + 1, client->fds_n * sizeof(*client->fds));
-    if (fstat(job->collect_dir, &st) < 0 || !S_ISDIR(st.st_mode))
-        return err_set(err, -EINVAL, "'collect' with a descriptor that is no folder");
-    return 0;
-}
-
 static struct serve_job *
 job_new(struct serve_client *client, struct protocol_request *request)
 {
@@ -440,40 +345,6 @@ job_new(struct serve_client *client, struct protocol_request *request)
     serve->jobs = job;
     serve->jobs_n++;
     return job;
-}
-
-/* A client is not the operator: what the policy lists, and nothing else. */
-static int
-take_data(struct serve_job *job, struct err *err)
-{
-    struct protocol_run *asked = job->asked;
-    struct data_folder folders[JOB_FOLDERS_MAX];
-    for (size_t i = 0; i < asked->data_n; i++)
-        folders[i] = (struct data_folder){
-            asked->data[i].path, asked->data[i].name[0] ? asked->data[i].name : NULL};
-    int r =
-        data_folders_take(folders, asked->data_n, &job->policy, false, &asked->job, err);
-    return r == 0 && asked->workspace[0] != '\0'
-               ? workspace_take(asked->workspace, &job->policy, &asked->job, err)
-               : r;
-}
-
-/* Whatever is wrong with it, before it waits for anything. */
-static int
-examine(struct serve_job *job, const char *session, struct err *err)
-{
-    int r = 0;
-    if (job->opens || session[0] != '\0')
-        r = serve_session_enter(job, session, err);
-    if (r == 0)
-        r = take_collect_dir(job, err);
-    if (r == 0)
-        r = take_policy(job, err);
-    if (r == 0)
-        r = check_python(job, err);
-    if (r == 0)
-        r = take_data(job, err);
-    return r;
 }
 
 /* It waits, or it is told why not. */
@@ -546,7 +417,7 @@ serve_job_ask(struct serve_client *client, struct protocol_request *request)
         serve_client_flush(client);
         return;
     }
-    int r = examine(job, request->session, &err);
+    int r = serve_job_examine(job, request->session, &err);
     if (r == 0)
         r = job->session ? admit_to_session(job, &err) : admit(job, true, &err);
     if (r < 0) {

@@ -128,10 +128,9 @@ struct serve_job {
     struct pool_run *run; /* while it runs */
     /* While another program has the ledger locked: the loop goes on, and it is tried again. */
     struct event *again;
-    uint64_t locked_us;          /* since when; 0: it is not */
-    struct pool_run *late;       /* has ended; held until that is recorded */
-    struct outcome late_outcome; /* borrows from it */
-    struct pool_run *run;          /* while it runs */
+    uint64_t locked_us;            /* since when; 0: it is not */
+    struct pool_run *late;         /* has ended; held until that is recorded */
+    struct outcome late_outcome;   /* borrows from it */
     struct serve_session *session; /* NULL: a run of its own */
     struct serve_job *next_in_session;
     bool opens; /* the session, or opens it again */
@@ -217,6 +216,10 @@ void serve_job_refuse_waiting(struct serve *serve);
 void serve_job_record_late(struct serve *serve);
 /* At the very end, when the pool is gone. */
 void serve_job_free_all(struct serve *serve);
+
+/* --- serve_examine.c --- */
+int serve_job_examine(struct serve_job *job, const char *session,
+                      struct err *err) MUST_USE;
 
 /* --- serve_policies.c --- */
 int serve_policies_load(struct serve *serve, struct err *err) MUST_USE;
