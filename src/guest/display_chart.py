@@ -54,12 +54,15 @@ def _helpers():
     return sys.modules.get("matplotlib._pylab_helpers")
 
 
-def _is_pause():
-    """Whether plt.pause() asks: a window would stay, to be drawn into again."""
+WAITS = {("matplotlib.pyplot", "pause"), ("matplotlib._blocking_input", "blocking_input_loop"),
+         ("matplotlib.blocking_input", "__call__")}
+
+
+def _is_wait():
+    """Whether plt.pause() or plt.ginput() asks: a window would stay, to be drawn into again."""
     frame, depth = sys._getframe(2), 0
     while frame and depth < 8:
-        if frame.f_code.co_name == "pause" and \
-                frame.f_globals.get("__name__") == "matplotlib.pyplot":
+        if (frame.f_globals.get("__name__"), frame.f_code.co_name) in WAITS:
             return True
         frame, depth = frame.f_back, depth + 1
     return False
@@ -67,7 +70,7 @@ def _is_pause():
 
 def _show_manager(self):
     """In the place of FigureManagerBase.show: shown, then closed, as a window would be."""
-    if _ring(None) == ELSEWHERE or _is_pause():
+    if _ring(None) == ELSEWHERE or _is_wait():
         return
     _show(self.canvas.figure, False)
     if _helpers():

@@ -103,6 +103,7 @@ line, = plt.plot([1, 2])
 for i in range(3):
     line.set_ydata([i, i])
     plt.pause(0.01)
+plt.ginput(timeout=0.01)
 """
 SIGNALS = """
 import signal

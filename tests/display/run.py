@@ -340,7 +340,7 @@ CHECKS = (
      ("matplotlib",)),
     ("figures of a run that exits", programs.PLOT + "raise SystemExit(3)\n", (),
      check_figures_of("exit"), ("matplotlib",)),
-    ("plt.pause() keeps it open", programs.PAUSE, (), check_pause, ("matplotlib",)),
+    ("plt.pause() and plt.ginput() keep it open", programs.PAUSE, (), check_pause, ("matplotlib",)),
     ("signals while an item is taken", programs.SIGNALS, (), check_signals, ()),
     ("SVG", programs.PLOT, ("--svg",), check_svg, ("matplotlib",)),
     ("a figure of too many pixels", programs.LARGE, (), check_large_figure, ("matplotlib",)),
