@@ -65,6 +65,16 @@ class Interrupted:
     def __repr__(self): raise KeyboardInterrupt
 Interrupted()
 """
+# Runs of one session, with what each must have: (program, limits, status, result, sizes).
+SESSION = (
+    ("x = 1\ndisplay(x)\nx + 1\n", {}, "ok", "2", []),
+    ("import matplotlib.pyplot as plt\nplt.plot([1, 2]);\n", {}, "ok", None, [(640, 480)]),
+    ("plt.plot([3]); plt.show()\nx * 10\n", {}, "ok", "10", [(640, 480)]),
+    ("plt.get_fignums()\n", {}, "ok", "[]", []),
+    ("class Endless:\n def __repr__(self):\n  while True: pass\nEndless()\n",
+     {"timeout": "2s"}, "timeout", None, []),
+    ("x\n", {}, "ok", "1", []),
+)
 PLOT = """
 import matplotlib.pyplot as plt
 plt.plot([1, 2, 3])

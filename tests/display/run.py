@@ -379,6 +379,27 @@ def check_stream(tap, served):
         "one\n", results[0], "two\n", results[1], "three", results[2], "four\n"]))
 
 
+def check_session(tap, served):
+    """The same in a session, where a __repr__ without an end costs its run alone."""
+    with Connection(served.socket) as connection:
+        connection.send({"type": "session_new", "id": "new", "policy": "plain"})
+        message = connection.receive()
+        while message["type"] not in ("session", "error"):
+            message = connection.receive()
+        if message["type"] == "error":
+            tap.point("session: it begins", [message])
+            return
+        session = message["session"]["session_id"]
+        for i, (code, limits, status, result, wanted) in enumerate(programs.SESSION, 1):
+            connection.start(code, session=session, show_last=True, limits=limits)
+            outcome = connection.finish()[1]
+            tap.point("session: run %d" % i, checked(
+                lambda it: expect("status", it["status"], status) + expect(
+                    "kept", it["session"], "kept") + expect("result", it["result"], result) +
+                expect("sizes", sizes(it), wanted), outcome))
+        connection.send({"type": "session_close", "id": "close", "session": session})
+
+
 def main():
     with stage(__doc__, "plain-60s.yaml") as (tap, made):
         if made:
@@ -396,6 +417,10 @@ def main():
                         problems = [] if kind == "cold" else ran_warm(outcome)
                         tap.point("%s: %s" % (kind, name), problems + checked(check, outcome))
                 check_stream(tap, served)
+                if importlib.util.find_spec("matplotlib"):
+                    check_session(tap, served)
+                else:
+                    tap.point("session", skip="no matplotlib")
                 problems = served.end()
             tap.point("nothing is left", problems + before.leftovers(3.0))
     return tap.finish()
