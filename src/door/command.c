@@ -10,6 +10,7 @@
 #include "door/run_command.h"
 #include "door/runs_command.h"
 #include "door/serve_command.h"
+#include "door/session_command.h"
 #include "door/status_command.h"
 #include "door/tools_command.h"
 
@@ -31,6 +32,9 @@ const struct command command_table[] = {
     {"serve", serve_command,
      "Hold cells ready for this user, behind a socket.",
      "--socket --policy --python --preload --max-runs --queue --memory-budget --ledger --help"},
+    {"session", session_command,
+     "Make, use and close sessions: cells that stay.",
+     "new run list show interrupt restart close --policy --limit --python --json --socket --help"},
     {"status", status_command,
      "Show what the supervisor is doing.", "--json --watch --socket --help"},
     {"doctor", doctor_command,

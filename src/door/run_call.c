@@ -45,6 +45,16 @@ run_call_is_for(const struct run_options *options, bool *ret, struct err *err)
                        "%s makes a run of our own, and --socket one of a supervisor's: "
                        "leave one of them out",
                        own);
+    if (own && options->session)
+        return err_set(err, -EINVAL,
+                       "%s makes a run of our own, and --session one in a supervisor's "
+                       "session: leave one of them out",
+                       own);
+    if (options->session && strcmp(options->policy, policy_default) != 0)
+        return err_set(
+            err, -EINVAL,
+            "--policy: a session has its own since it was made (adyton session "
+            "new --policy)");
     *ret = !own;
     return 0;
 }
@@ -54,6 +64,7 @@ run_call(const struct run_call *call, struct outcome *ret, struct err *err)
 {
     const struct run_options *options = call->options;
     struct call_request request = {.socket = options->socket,
+                                   .session = options->session,
                                    .policy = options->policy,
                                    .job = call->job,
                                    .data = call->data->folders,

@@ -199,7 +199,8 @@ execute(struct run *run, struct err *err)
     enum call_result result = CALL_NOBODY;
     if (run->may_call)
         result = run_call(&call, &run->outcome, err);
-    if ((result == CALL_NOBODY || result == CALL_UNFIT) && !run->options.socket) {
+    bool may_be_ours = !run->options.socket && !run->options.session;
+    if ((result == CALL_NOBODY || result == CALL_UNFIT) && may_be_ours) {
         if (run->no_policy.code != 0) {
             *err = run->no_policy;
             return CALL_REFUSED;
@@ -226,6 +227,11 @@ report(struct run *run)
         options->stream ? run_stream_finish(&run->stream, options, &run->outcome, &err)
         : options->json ? run_output_json(&run->output, options, &run->outcome, &err)
                         : run_output_finish(&run->output, options, &run->outcome, &err);
+    if (run->outcome.session == SESSION_LOST && !options->json && !options->stream &&
+        options->verbosity != RUN_QUIET) {
+        err_set(&err, -EIDRM, "the session is lost: %.200s", run->outcome.session_note);
+        complain(&err, 0);
+    }
     return r < 0 ? complain(&err, EXIT_OUR_FAULT) : outcome_exit_status(&run->outcome);
 }
 

@@ -46,6 +46,15 @@ take_base64(struct run_options *o, const char *value, struct err *err)
 }
 
 static int
+take_session(struct run_options *options, const char *value, struct err *err)
+{
+    (void)err;
+    options->session = value;
+    options->show_last = true;
+    return 0;
+}
+
+static int
 take_policy(struct run_options *o, const char *value, struct err *err)
 {
     (void)err;
@@ -183,6 +192,9 @@ const struct run_option run_option_table[] = {
      "Run CODE instead of a file.", take_code},
     {"--policy", NULL, "NAME|FILE",
      "What the code may do: a built-in profile or a YAML file (default: standard).", take_policy},
+    {"--session", NULL, "ID",
+     "Run in this session of a supervisor (adyton session new); what the last expression gives is "
+     "shown.", take_session},
     {"--file", NULL, "PATH[=NAME]",
      "Put a copy of PATH into the cell, as NAME beneath /tmp. May be given often.", take_file},
     {"--data", NULL, "DIR[=NAME]",

@@ -24,6 +24,7 @@ struct run_options {
     const char *file; /* "-": the code comes from stdin */
     const char *code;
     const char *policy;
+    const char *session; /* NULL: a run of its own */
     const char *out_dir;
     const char *stdin_path; /* "-": our stdin */
     const char *python;

@@ -25,6 +25,7 @@ enum {
     READ_BYTES = 64 * 1024,
     ANSWER_MS = 10 * 1000, /* of silence; then it is asked whether it lives */
     SEND_TIMEOUT_S = 30,
+    ASKED_BYTES_MAX = 64 * 1024,
 };
 
 static int
@@ -203,13 +204,65 @@ call_text(const json_t *message, const char *name)
 }
 
 static int
-put_status(struct buf *out)
+put_json(struct buf *out, const json_t *request)
 {
     size_t at;
-    int r = call_put_hello(out);
+    AUTO_FREE char *text = json_dumps(request, JSON_COMPACT);
+    int r = text ? call_put_hello(out) : -ENOMEM;
     if (r == 0)
         r = protocol_begin(out, &at);
-    return r < 0 ? r : protocol_end(out, at, buf_printf(out, "{\"type\":\"status\"}"));
+    return r < 0 ? r : protocol_end(out, at, buf_append(out, text, strlen(text)));
+}
+
+static bool
+is_one_of(const char *type, const char *const *types)
+{
+    for (; *types; types++)
+        if (strcmp(type, *types) == 0)
+            return true;
+    return false;
+}
+
+static int
+await(struct call *call, const char *const *types, json_t **ret, struct err *err)
+{
+    for (;;) {
+        json_t *message;
+        int r = call_receive(call, &message, err);
+        if (r < 0)
+            return r;
+        const char *type = call_text(message, "type");
+        if (is_one_of(type, types)) {
+            *ret = message;
+            return 0;
+        }
+        if (strcmp(type, "error") == 0)
+            r = err_set(err, -EPROTO, "%.200s", call_text(message, "message"));
+        else if (strcmp(type, "busy") == 0)
+            r = err_set(err, -EPROTO, "the supervisor is busy");
+        json_decref(message);
+        if (r < 0)
+            return r;
+    }
+}
+
+int
+call_ask(const char *socket, const json_t *request, const char *const *types,
+         json_t **ret, struct err *err)
+{
+    struct call call;
+    AUTO_BUF struct buf out = {0};
+    buf_init(&out, ASKED_BYTES_MAX);
+    int r = call_open(socket, &call, err);
+    if (r < 0)
+        return r;
+    r = put_json(&out, request);
+    r = r < 0 ? err_set(err, r, "the request is too long, or there is no memory for it")
+              : call_send(&call, buf_span(&out), -1, err);
+    if (r == 0)
+        r = await(&call, types, ret, err);
+    call_close(&call);
+    return r;
 }
 
 /* The status without what makes it a frame. */
@@ -223,40 +276,18 @@ keep_status(json_t *message, struct buf *ret, struct err *err)
     return r < 0 ? err_set(err, r, "no memory for the status") : 0;
 }
 
-static int
-await_status(struct call *call, struct buf *ret, struct err *err)
-{
-    for (;;) {
-        json_t *message;
-        int r = call_receive(call, &message, err);
-        if (r < 0)
-            return r;
-        const char *type = call_text(message, "type");
-        bool is_status = strcmp(type, "status") == 0;
-        if (is_status)
-            r = keep_status(message, ret, err);
-        else if (strcmp(type, "error") == 0)
-            r = err_set(err, -EPROTO, "%.200s", call_text(message, "message"));
-        json_decref(message);
-        if (r < 0 || is_status)
-            return r;
-    }
-}
-
 int
 call_status(const char *socket, struct buf *ret, struct err *err)
 {
-    struct call call;
-    AUTO_BUF struct buf out = {0};
-    buf_init(&out, 4096);
-    int r = call_open(socket, &call, err);
+    static const char *const types[] = {"status", NULL};
+    json_t *message, *request = json_pack("{s:s}", "type", "status");
+    if (!request)
+        return err_set(err, -ENOMEM, "no memory for a request");
+    int r = call_ask(socket, request, types, &message, err);
+    json_decref(request);
     if (r < 0)
         return r;
-    r = put_status(&out);
-    r = r < 0 ? err_set(err, r, "no memory for a request")
-              : call_send(&call, buf_span(&out), -1, err);
-    if (r == 0)
-        r = await_status(&call, ret, err);
-    call_close(&call);
+    r = keep_status(message, ret, err);
+    json_decref(message);
     return r;
 }

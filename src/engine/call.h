@@ -25,8 +25,9 @@ struct call_limit {
 };
 
 struct call_request {
-    const char *socket; /* NULL: the user's own */
-    const char *policy; /* a name that the supervisor knows */
+    const char *socket;  /* NULL: the user's own */
+    const char *session; /* NULL: a run of its own */
+    const char *policy;  /* a name that the supervisor knows; not with a session */
     struct call_limit limits[CALL_LIMITS_MAX];
     size_t limits_n;
     const struct job *job;
@@ -55,5 +56,9 @@ enum call_result {
 enum call_result call_run(const struct call_request *request, struct outcome *ret,
                           struct err *err) MUST_USE;
 
+/* One request that is answered with one message, in *ret: the first that is of one of the types,
+ * which end with NULL. -ENOENT: nobody listens. -EPROTO: it is refused, and err says why. */
+int call_ask(const char *socket, const json_t *request, const char *const *types,
+             json_t **ret, struct err *err) MUST_USE;
 /* The supervisor's status as JSON text. -ENOENT: nobody listens. */
 int call_status(const char *socket, struct buf *ret, struct err *err) MUST_USE;

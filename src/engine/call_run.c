@@ -124,7 +124,8 @@ put_run(struct buf *out, const struct call_request *request, const char *python)
     const struct job *job = request->job;
     int r = buf_printf(out, "{\"type\":\"run\",\"id\":\"1\"");
     if (r == 0)
-        r = put_member(out, "policy", request->policy);
+        r = request->session ? put_member(out, "session", request->session)
+                             : put_member(out, "policy", request->policy);
     if (r == 0 && request->limits_n > 0)
         r = put_limits(out, request);
     if (r == 0)

@@ -261,7 +261,7 @@ def run_all(ctx, tap, rows, identity, missing, watch):
     for row in rows:
         case = ctx.corpus[row.number]
         if expect.PLAIN not in row.modes:
-            tap.point("%s: %s" % (identity.label, case.file[:-3]), skip="needs a session")
+            continue  # its runs are those of a session: tests/sessions/run.py
         elif row.needs in missing:
             tap.point("%s: %s" % (identity.label, case.file[:-3]),
                       skip="%s has no %s" % (controls.PYTHON, row.needs))

@@ -57,6 +57,24 @@ class Session:
         same(outcome["session"], "kept", "the session after " + what)
 
 
+class Commands:
+    """One session, as a person has it: `adyton session` and `adyton run --session`."""
+
+    def __init__(self, place, *options):
+        self.place = place
+        done = place.call("session", "new", "--socket", place.socket, *options)
+        same(done.returncode, 0, "the exit status of session new: %r" % done.stderr)
+        self.id = done.stdout.decode().strip()
+
+    def verb(self, name, *options):
+        return self.place.call("session", name, self.id, "--socket", self.place.socket, *options)
+
+    def run(self, code, *options):
+        done = self.place.run("--session", self.id, "--json", *options, "-c", code)
+        check(done.stdout, "there is an outcome", done.stderr)
+        return json.loads(done.stdout)
+
+
 def case(number):
     """The runs of a case of the corpus."""
     name = [n for n in os.listdir(CORPUS) if n.startswith("%03d-" % number)][0]
@@ -68,7 +86,7 @@ def case(number):
 
 @suite.test()
 def state_functions_and_classes_are_kept(place):
-    session = Session(place)
+    session = Commands(place)
     outcomes = [session.run(code) for code in case(167)]
     same([o["stdout"] for o in outcomes], ["one\n", "3\n2024\n", "new\nA\n"], "the output")
     same([o["execution_count"] for o in outcomes], [1, 2, 3], "the counts")
@@ -77,10 +95,10 @@ def state_functions_and_classes_are_kept(place):
 
 @suite.test()
 def an_interrupt_keeps_the_state(place):
-    session = Session(place)
+    session = Commands(place)
     first, second, third = case(169)
     session.run(first)
-    outcome = session.run(second, limits={"timeout": "1s"})
+    outcome = session.run(second, "--timeout", "1s")
     same((outcome["status"], outcome["session"]), ("timeout", "kept"), "the second run")
     same(outcome["stdout"], "looping\n", "its output")
     same(outcome["error"]["name"], "KeyboardInterrupt", "its error")
@@ -89,7 +107,7 @@ def an_interrupt_keeps_the_state(place):
 
 @suite.test()
 def sys_exit_ends_the_run_only(place):
-    session = Session(place)
+    session = Commands(place)
     first, second = case(171)
     outcome = session.run(first)
     same((outcome["status"], outcome["exit_code"], outcome["session"]), ("exit", 2, "kept"),
@@ -99,7 +117,7 @@ def sys_exit_ends_the_run_only(place):
 
 @suite.test()
 def a_thread_that_prints_later_harms_nothing(place):
-    session = Session(place)
+    session = Commands(place)
     first, second = case(173)
     check("first" in session.run(first)["stdout"], "the first run prints")
     check("second" in session.run(second)["stdout"], "the second run prints")
@@ -107,26 +125,26 @@ def a_thread_that_prints_later_harms_nothing(place):
 
 @suite.test()
 def limits_are_set_for_each_run(place):
-    session = Session(place, limits={"memory": "256M"})
+    session = Commands(place, "--limit", "memory=256M")
     first, second = case(95)
-    same(session.run(first, limits={"memory": "64M"})["stdout"], "small run\n", "the first run")
+    same(session.run(first, "--memory", "64M")["stdout"], "small run\n", "the first run")
     outcome = session.run(second)
     same((outcome["status"], outcome["stdout"]), ("ok", "fits\n"), "the second run")
 
 
 @suite.test()
 def memory_that_ends_loses_the_session(place):
-    session = Session(place)
+    session = Commands(place)
     first, second, third = case(174)
     session.run(first)
     # Validation sees such a loop coming; what it cannot see is where the bytes come from.
     outcome = session.run("size = int('64') << 20\n" + second.replace("64 << 20", "size"))
     same((outcome["status"], outcome["session"]), ("memory", "lost"), "the second run")
     check("memory" in outcome["session_note"], "the note names it", outcome["session_note"])
-    answer = session.ask("run", session=session.id, code=third)
-    same((answer["type"], answer["code"]), ("error", "session"), "the third run")
-    check("memory" in answer["message"], "the error says why", answer)
-    again = Session(place)
+    done = place.run("--session", session.id, "-c", third)
+    same((done.returncode, done.stdout), (2, b""), "the third run")
+    check(b"has ended" in done.stderr and b"memory" in done.stderr, "why", done.stderr)
+    again = Commands(place)
     same(again.run(third)["error"]["name"], "NameError", "a new session's error")
 
 
@@ -194,6 +212,40 @@ def a_run_has_what_its_session_was_made_with(place):
     answer = session.ask("run", session=session.id, code="1", limits={"open_files": "100"})
     check("open_files" in answer["message"], "and a limit that is fixed", answer)
     session.is_alive("both")
+
+
+# --- the command line ---
+
+@suite.test()
+def each_verb_does_its_part(place):
+    session = Commands(place)
+    done = place.call("session", "run", session.id, "--socket", place.socket, "-c", "x = 20\nx + 1")
+    same((done.returncode, done.stdout), (0, b"21\n"), "a run that shows its last value")
+    listed = json.loads(place.call("session", "list", "--json", "--socket", place.socket).stdout)
+    same([(s["session_id"], s["state"]) for s in listed], [(session.id, "idle")], "the list")
+    shown = session.verb("show").stdout.decode()
+    check(session.id in shown and "1 runs" in shown, "what is shown", shown)
+    same(session.verb("interrupt").returncode, 0, "an interrupt of nothing")
+    same(session.verb("restart").returncode, 0, "a restart")
+    same(session.run("x")["error"]["name"], "NameError", "a name that was there before")
+    check("closed on request" in session.verb("close").stdout.decode(), "it is closed")
+    done = session.verb("show")
+    same((done.returncode, b"closed on request" in done.stderr), (1, True), "what is shown then")
+
+
+@suite.test()
+def wrong_words_are_told(place):
+    session = Commands(place)
+    for words in (["run", "--session", session.id, "--cold", "-c", "1"],
+                  ["run", "--session", session.id, "--policy", "open", "-c", "1"],
+                  ["session", "show"], ["session", "nothing"], ["session", "list", "x"]):
+        same(place.call(*words).returncode, 2, "the exit status of %r" % (words,))
+    done = place.call("session", "new", "--limit", "memory=9G", "--socket", place.socket)
+    same(done.returncode, 1, "that of a limit that is wider: %r" % done.stderr)
+    done = place.run("--session", session.id, "-c", "import os; os._exit(3)")
+    same(done.returncode, 3, "that of a program that ended itself")
+    check(b"the session is lost: the code ended the program" in done.stderr, "what is said",
+          done.stderr)
 
 
 # --- what is lost, and the end ---

@@ -1,0 +1,246 @@
+/*
+ * `adyton session`: makes, shows and ends the sessions of a supervisor. A run in one is `adyton run`
+ * with --session, under a shorter name.
+ */
+#include "door/session_command.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/units.h"
+#include "door/help.h"
+#include "door/run_command.h"
+#include "door/terminal.h"
+#include "engine/call.h"
+
+enum { EXIT_WRONG = 1, EXIT_WRONG_USE = 2, EXIT_OUR_FAULT = 125, LINE_BYTES = 4096 };
+
+struct wish {
+    const struct verb *verb;
+    const char *session, *socket;
+    json_t *request;
+    bool json, help;
+};
+
+struct verb {
+    const char *name, *type, *help;
+    bool takes_id;
+};
+
+static const struct verb verbs[] = {
+    {"new", "session_new", "Make a session and print its id.", false},
+    {"list", "session_list", "Those that live.", false},
+    {"show", "session_show", "One of them.", true},
+    {"interrupt", "session_interrupt", "KeyboardInterrupt in what runs there.", true},
+    {"restart", "session_restart", "The same id, with nothing in it.", true},
+    {"close", "session_close", "End it, and what runs there.", true},
+};
+
+static int
+complain(const char *text, int exit_status)
+{
+    AUTO_BUF struct buf line = {0};
+    buf_init(&line, LINE_BYTES);
+    if (terminal_append_line(text, &line) == 0)
+        fprintf(stderr, "adyton session: %s\n", line.p);
+    return exit_status;
+}
+
+static int
+print_help(void)
+{
+    puts("usage: adyton session new [--policy NAME] [--limit FIELD=VALUE]… [--python "
+         "PATH]\n"
+         "       adyton session run ID [OPTION…] [FILE]\n"
+         "       adyton session list|show ID|interrupt ID|restart ID|close ID\n\n"
+         "A session is a cell of a supervisor (adyton serve) that stays between runs, "
+         "with "
+         "its variables,\nimports and files. The exit status is 1 when there is no such "
+         "session, or nobody listens.\n\nverbs:");
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++)
+        help_print_row(verbs[i].name, verbs[i].help);
+    help_print_row("run ID", "As adyton run --session ID, with that command's options.");
+    puts("\noptions:");
+    help_print_row("--policy NAME", "With new: a policy of the supervisor (default: "
+                                    "standard).");
+    help_print_row("--limit FIELD=VALUE",
+                   "With new: a field of the policy, narrower, like "
+                   "memory=64M or session_idle=5min.");
+    help_print_row("--python PATH",
+                   "With new: an interpreter that the supervisor serves.");
+    help_print_row("--json", "Print what the supervisor says as one JSON document.");
+    help_print_row("--socket PATH", "Where the supervisor listens (default: the user's "
+                                    "own place).");
+    help_print_row("--help", "Show this page.");
+    return fflush(stdout) == 0 ? 0 : EXIT_OUR_FAULT;
+}
+
+/* --- what comes back --- */
+
+static const char *
+text_of(const json_t *session, const char *name)
+{
+    const char *text = json_string_value(json_object_get(session, name));
+    return text ? text : "";
+}
+
+static void
+print_session(const json_t *session)
+{
+    static const double mib = 1024.0 * 1024.0;
+    enum { MS_PER_S = 1000 };
+    char age[UNITS_TEXT_BYTES];
+    json_int_t age_ms = json_integer_value(json_object_get(session, "age_ms"));
+    json_int_t memory = json_integer_value(json_object_get(session, "memory_bytes"));
+    printf("%s  %s, %lld runs, up %s, %.1f MiB, policy %s",
+           text_of(session, "session_id"), text_of(session, "state"),
+           (long long)json_integer_value(json_object_get(session, "execution_count")),
+           format_ms((uint64_t)age_ms / MS_PER_S * MS_PER_S, age), (double)memory / mib,
+           text_of(session, "policy"));
+    const char *reason = text_of(session, "reason");
+    printf("%s%s\n", reason[0] != '\0' ? ": " : "", reason);
+}
+
+static void
+print_answer(const struct wish *wish, const json_t *answer)
+{
+    const json_t *session = json_object_get(answer, "session");
+    const json_t *sessions = json_object_get(answer, "sessions");
+    if (wish->json) {
+        json_dumpf(session ? session : sessions, stdout, JSON_INDENT(2));
+        putchar('\n');
+    } else if (strcmp(wish->verb->name, "new") == 0) {
+        puts(text_of(session, "session_id"));
+    } else if (session) {
+        print_session(session);
+    }
+    for (size_t i = 0; !wish->json && i < json_array_size(sessions); i++)
+        print_session(json_array_get(sessions, i));
+}
+
+static int
+ask(const struct wish *wish)
+{
+    static const char *const types[] = {"session", "sessions", NULL};
+    struct err err;
+    json_t *answer;
+    int r = call_ask(wish->socket, wish->request, types, &answer, &err);
+    if (r < 0)
+        return complain(err.text,
+                        r == -ENOENT || r == -EPROTO ? EXIT_WRONG : EXIT_OUR_FAULT);
+    print_answer(wish, answer);
+    json_decref(answer);
+    return fflush(stdout) == 0
+               ? 0
+               : complain("standard output cannot be written", EXIT_OUR_FAULT);
+}
+
+/* --- what is asked --- */
+
+static bool
+add_limit(json_t *request, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    json_t *limits = json_object_get(request, "limits");
+    if (!equals || equals == text)
+        return false;
+    if (!limits && json_object_set_new(request, "limits", json_object()) < 0)
+        return false;
+    AUTO_FREE char *name = strndup(text, (size_t)(equals - text));
+    return name && json_object_set_new(json_object_get(request, "limits"), name,
+                                       json_string(equals + 1)) == 0;
+}
+
+/* The value of `--NAME VALUE` or `--NAME=VALUE` at argv[*at], or NULL. */
+static const char *
+value_of(const char *name, int argc, char **argv, int *at)
+{
+    size_t n = strlen(name);
+    if (strncmp(argv[*at], name, n) == 0 && argv[*at][n] == '=')
+        return argv[*at] + n + 1;
+    return strcmp(argv[*at], name) == 0 && *at + 1 < argc ? argv[++*at] : NULL;
+}
+
+static bool
+take_option(struct wish *wish, int argc, char **argv, int *at)
+{
+    bool is_new = strcmp(wish->verb->name, "new") == 0;
+    const char *value;
+    if (strcmp(argv[*at], "--json") == 0)
+        wish->json = true;
+    else if (strcmp(argv[*at], "--help") == 0 || strcmp(argv[*at], "-h") == 0)
+        wish->help = true;
+    else if ((value = value_of("--socket", argc, argv, at)))
+        wish->socket = value;
+    else if (is_new && (value = value_of("--policy", argc, argv, at)))
+        return json_object_set_new(wish->request, "policy", json_string(value)) == 0;
+    else if (is_new && (value = value_of("--python", argc, argv, at)))
+        return json_object_set_new(wish->request, "python", json_string(value)) == 0;
+    else if (is_new && (value = value_of("--limit", argc, argv, at)))
+        return add_limit(wish->request, value);
+    else if (wish->verb->takes_id && !wish->session && argv[*at][0] != '-')
+        wish->session = argv[*at];
+    else
+        return false;
+    return true;
+}
+
+static int
+carry_out(struct wish *wish, int argc, char **argv)
+{
+    wish->request = json_pack("{s:s, s:s}", "type", wish->verb->type, "id", "1");
+    if (!wish->request)
+        return complain("no memory for a request", EXIT_OUR_FAULT);
+    for (int i = 2; i < argc; i++)
+        if (!take_option(wish, argc, argv, &i))
+            return complain("an argument is not one of this verb: see 'adyton session "
+                            "--help'",
+                            EXIT_WRONG_USE);
+    if (wish->help)
+        return print_help();
+    if (wish->verb->takes_id && !wish->session)
+        return complain("the session's id is missing", EXIT_WRONG_USE);
+    if (wish->session &&
+        json_object_set_new(wish->request, "session", json_string(wish->session)) < 0)
+        return complain("the session's id is not text", EXIT_WRONG_USE);
+    return ask(wish);
+}
+
+/* `session run ID …` is `run --session ID …`. */
+static int
+run_in(int argc, char **argv)
+{
+    static char name[] = "run", option[] = "--session";
+    if (argc < 3 || argv[2][0] == '-')
+        return complain("run: the session's id comes first", EXIT_WRONG_USE);
+    argv[0] = name;
+    argv[1] = option;
+    return run_command(argc, argv);
+}
+
+int
+session_command(int argc, char **argv)
+{
+    struct wish wish = {0};
+    const char *name = argc > 1 ? argv[1] : "";
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        return print_help();
+    if (strcmp(name, "run") == 0)
+        return run_in(argc, argv);
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++)
+        if (strcmp(name, verbs[i].name) == 0)
+            wish.verb = &verbs[i];
+    if (!wish.verb)
+        return complain("takes new, run, list, show, interrupt, restart or close: see "
+                        "'adyton session --help'",
+                        EXIT_WRONG_USE);
+    int status = carry_out(&wish, argc, argv);
+    json_decref(wish.request);
+    return status;
+}

@@ -1,0 +1,4 @@
+/* `adyton session`: the sessions of a supervisor. */
+#pragma once
+
+int session_command(int argc, char **argv);
