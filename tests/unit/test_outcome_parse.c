@@ -87,6 +87,10 @@ fill(struct outcome *o)
     snprintf(o->interpreter, sizeof(o->interpreter), "cpython 3.11.2");
     snprintf(o->isolation_name, sizeof(o->isolation_name), "namespaces");
     snprintf(o->start, sizeof(o->start), "warm");
+    o->session = SESSION_LOST;
+    o->execution_count = 7;
+    snprintf(o->session_id, sizeof(o->session_id), "s_1");
+    snprintf(o->session_note, sizeof(o->session_note), "it crashed");
 }
 
 static void
@@ -111,6 +115,10 @@ test_everything_comes_back(void **state)
     json_decref(doc);
     assert_same(&o, &back, OUTCOME_JSON_BASE64);
     assert_same(&o, &back, OUTCOME_JSON_EXACT);
+    assert_int_equal(back.session, SESSION_LOST);
+    assert_int_equal(back.execution_count, 7);
+    assert_string_equal(back.session_id, "s_1");
+    assert_string_equal(back.session_note, "it crashed");
     /* Where the gap is decides what is printed after the head. */
     assert_int_equal(back.out.head.n, 5);
     assert_memory_equal(back.out.head.p, "a\0b\xff\n", 5);
@@ -164,8 +172,9 @@ static void
 test_what_is_wrong_is_refused(void **state)
 {
     (void)state;
-    static const char *const may_lack[] = {"kept", "incidents_dropped", "files_skipped",
-                                           "files_note", "findings_dropped"};
+    static const char *const may_lack[] = {
+        "kept",    "incidents_dropped", "files_skipped", "files_note", "findings_dropped",
+        "session", "session_note"};
     struct outcome o, back;
     struct err err;
     AUTO_BUF struct buf text;

@@ -281,6 +281,45 @@ test_a_small_run(void **state)
     protocol_request_done(&q);
 }
 
+static void
+test_sessions(void **state)
+{
+    static const struct {
+        const char *type;
+        enum protocol_kind kind;
+        bool has_run;
+    } kinds[] = {
+        {"session_restart", PROTOCOL_SESSION_RESTART, true},
+        {"session_show", PROTOCOL_SESSION_SHOW, false},
+        {"session_interrupt", PROTOCOL_SESSION_INTERRUPT, false},
+        {"session_close", PROTOCOL_SESSION_CLOSE, false},
+    };
+    (void)state;
+    struct protocol_request q;
+    struct err err;
+    char text[256];
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        snprintf(text, sizeof(text), "{\"type\":\"%s\",\"id\":\"1\",\"session\":\"s_1\"}",
+                 kinds[i].type);
+        assert_int_equal(parse(text, &q, &err), 0);
+        assert_int_equal(q.kind, kinds[i].kind);
+        assert_string_equal(q.session, "s_1");
+        assert_int_equal(q.run != NULL, kinds[i].has_run);
+        protocol_request_done(&q);
+        snprintf(text, sizeof(text), "{\"type\":\"%s\",\"id\":\"1\"}", kinds[i].type);
+        assert_int_equal(parse(text, &q, &err), -EINVAL);
+        assert_non_null(strstr(err.text, "without a 'session'"));
+        protocol_request_done(&q);
+    }
+    assert_int_equal(parse("{\"type\":\"session_new\",\"id\":\"1\",\"policy\":\"strict\","
+                           "\"limits\":{\"session_idle\":\"5min\"}}",
+                           &q, &err),
+                     0);
+    assert_string_equal(q.run->policy, "strict");
+    assert_int_equal(q.run->limits_n, 1);
+    protocol_request_done(&q);
+}
+
 #define RUN "{\"type\":\"run\",\"id\":\"7\",\"code\":\"\","
 
 /* The request, what must be said of it, and whether it can be told under its id. */
@@ -289,6 +328,10 @@ static const struct {
     const char *says;
     bool has_id;
 } wrong[] = {
+    {RUN "\"session\":1}", "'session' is not a string", true},
+    {RUN "\"session\":\"s\",\"policy\":\"open\"}", "no 'policy' of its own", true},
+    {RUN "\"session\":\"s\",\"stdin\":\"\"}", "no 'stdin' of its own", true},
+    {RUN "\"session\":\"s\",\"collect\":true}", "no 'collect' of its own", true},
     {RUN "\"colour\":1}", "unknown field 'colour'", true},
     {RUN "\"\\u001b[2J\":1}", "unknown field '?[2J'", true},
     {RUN "\"limits\":{\"memry\":\"1\"}}", "unknown field 'memry'", true},
@@ -397,6 +440,7 @@ main(void)
         cmocka_unit_test(test_bytes_survive),
         cmocka_unit_test(test_a_whole_run),
         cmocka_unit_test(test_a_small_run),
+        cmocka_unit_test(test_sessions),
         cmocka_unit_test(test_wrong_requests_are_told),
         cmocka_unit_test(test_hello),
         cmocka_unit_test(test_long_ids_and_many_args),
