@@ -149,8 +149,14 @@ void session_prepare_end(struct cell *cell);
 /* In the outcome: that it is the end of the session, and why. */
 void session_tell_lost(struct cell *cell);
 
+/* --- tick.c --- */
+void cell_tick_start(struct cell *cell);
+/* CPU time, memory and disk of a session between runs. */
+void cell_watch_rest(struct cell *cell);
+
 /* --- watch.c --- */
 void cell_forget(struct event **event);
+struct timeval cell_time_of(uint64_t us);
 struct cell *cell_new(struct event_base *base);
 void cell_assign(struct cell *cell, const struct cell_request *request,
                  struct outcome *outcome);

@@ -26,6 +26,15 @@ static const struct job no_job;
 /* --- the end of a run --- */
 
 static void
+note_base(struct cell *cell)
+{
+    struct meter now;
+    cell_meter(cell, &now);
+    cgroup_usage(&cell->cgroup, &cell->earlier);
+    cell->base_meter_cpu_us = cell->meter_cpu_us;
+}
+
+static void
 rest(struct cell *cell)
 {
     cell->rests = true;
@@ -36,6 +45,10 @@ rest(struct cell *cell)
     cell->request.on_output = NULL;
     cell->request.on_display = NULL;
     cell->request.on_event = NULL;
+    /* What goes on without a run, threads and children or code that has only said that it has
+     * ended, is held to as much CPU time as a run. */
+    note_base(cell);
+    cell_watch_rest(cell);
     cell->request.on_kept(cell->request.context);
 }
 
@@ -111,6 +124,8 @@ session_hear(struct cell *cell)
             event_add(cell->on_wall, &wait);
         return;
     }
+    if (cell->exited)
+        return; /* a child of the program, or its last word: its death is the fact */
     if (!is_sound(cell, &end, n)) {
         if (++cell->stray_n > STRAY_MAX)
             cell_end(cell, CAUSE_CHANNEL);
@@ -174,15 +189,6 @@ session_interrupted(void *context)
         go_on(cell);
 }
 
-static void
-note_base(struct cell *cell)
-{
-    struct meter now;
-    cell_meter(cell, &now);
-    cgroup_usage(&cell->cgroup, &cell->earlier);
-    cell->base_meter_cpu_us = cell->meter_cpu_us;
-}
-
 void
 cell_wait_with(struct cell *cell, struct outcome *outcome)
 {
@@ -209,6 +215,7 @@ cell_next(struct cell *cell, const struct cell_request *request, struct outcome 
     int r = limited ? cgroup_limit(&cell->cgroup, request->policy, err) : 0;
     if (r < 0)
         return r;
+    cell_forget(&cell->on_tick);
     cell_assign(cell, request, outcome);
     cell->rests = false;
     cell->interrupted = CAUSE_NONE;

@@ -21,15 +21,11 @@
 
 enum {
     MS_US = 1000,
-    TICK_MIN_US = 5 * MS_US,
-    TICK_MAX_US = 2000 * MS_US,
-    /* Without a cgroup memory must be looked at often; without a tmpfs, the disk. */
-    TICK_WATCHED_US = 20 * MS_US,
     ABANDON_WAIT_MS = 5000,
 };
 
-static struct timeval
-time_of(uint64_t us)
+struct timeval
+cell_time_of(uint64_t us)
 {
     enum { US_PER_S = 1000000 };
     return (struct timeval){.tv_sec = (time_t)(us / US_PER_S),
@@ -84,52 +80,6 @@ cell_on_wall(evutil_socket_t fd, short what, void *context)
                                                    : CAUSE_START);
 }
 
-/* CPU time cannot grow faster than all cores together: the next look can wait that
- * long. */
-static void
-schedule_tick(struct cell *cell, uint64_t cpu_us)
-{
-    uint64_t limit_us = cell->request.policy->cpu_ms * MS_US;
-    uint64_t left_us = limit_us > cpu_us ? limit_us - cpu_us : 0;
-    uint64_t wait_us = left_us / process_cpus();
-    bool by_kernel = cell->cgroup.version != 0 && cell->workspace_fd < 0 &&
-                     cell->request.policy->isolation == ISOLATION_NAMESPACES;
-    uint64_t most_us = by_kernel ? TICK_MAX_US : TICK_WATCHED_US;
-    wait_us = wait_us < TICK_MIN_US ? TICK_MIN_US : wait_us;
-    wait_us = wait_us > most_us ? most_us : wait_us;
-    struct timeval wait = time_of(wait_us);
-    if (event_add(cell->on_tick, &wait) < 0)
-        cell_fail(cell, -ENOMEM, "watch the cell's CPU time");
-}
-
-/* Of earlier runs in the same cell. */
-static uint64_t
-base_cpu_us(const struct cell *cell)
-{
-    return cell->cgroup.version != 0 ? cell->earlier.cpu_us : cell->base_meter_cpu_us;
-}
-
-static void
-on_tick(evutil_socket_t fd, short what, void *context)
-{
-    (void)fd;
-    (void)what;
-    struct cell *cell = context;
-    const struct policy *policy = cell->request.policy;
-    struct meter now;
-    cell_meter(cell, &now);
-    now.cpu_us -= base_cpu_us(cell) < now.cpu_us ? base_cpu_us(cell) : now.cpu_us;
-    if (now.cpu_us >= policy->cpu_ms * MS_US) {
-        if (!session_interrupt(cell, CAUSE_CPU))
-            cell_end(cell, CAUSE_CPU);
-    } else if (now.memory_bytes > policy->memory_bytes)
-        cell_end(cell, CAUSE_MEMORY);
-    else if (cell_disk_over(cell))
-        cell_end(cell, CAUSE_DISK);
-    else
-        schedule_tick(cell, now.cpu_us);
-}
-
 static void
 on_oom(evutil_socket_t fd, short what, void *context)
 {
@@ -149,7 +99,7 @@ cell_watch(struct cell *cell, int fd, short what, event_callback_fn callback,
            uint64_t timeout_us)
 {
     struct event *event = event_new(cell->base, fd, what, callback, cell);
-    struct timeval timeout = time_of(timeout_us);
+    struct timeval timeout = cell_time_of(timeout_us);
     if (event && event_add(event, timeout_us > 0 ? &timeout : NULL) < 0) {
         event_free(event);
         event = NULL;
@@ -175,13 +125,9 @@ cell_go(struct cell *cell, bool waits)
     cell->going = true;
     /* Heard late, it may have ended already. */
     cell->started_us = cell->ended_us > 0 ? cell->ended_us : clock_now_us();
-    struct timeval wall = time_of(cell->request.policy->wall_ms * MS_US);
+    struct timeval wall = cell_time_of(cell->request.policy->wall_ms * MS_US);
     event_add(cell->on_wall, &wall);
-    cell->on_tick = event_new(cell->base, -1, 0, on_tick, cell);
-    if (cell->on_tick)
-        schedule_tick(cell, 0);
-    else
-        cell_fail(cell, -ENOMEM, "watch the cell's CPU time");
+    cell_tick_start(cell);
     cell_tell_started(cell);
     int r = waits ? fd_send(cell->guest, "g", 1, NULL, 0) : 0;
     if (r < 0 && r != -EPIPE) /* EPIPE: it has died, and init reports how */
@@ -191,7 +137,7 @@ cell_go(struct cell *cell, bool waits)
 void
 cell_validate(struct cell *cell)
 {
-    struct timeval limit = time_of(validation_limit_ms(cell) * MS_US);
+    struct timeval limit = cell_time_of(validation_limit_ms(cell) * MS_US);
     event_add(cell->on_wall, &limit);
 }
 

@@ -67,7 +67,7 @@ forget_some(struct serve *serve)
             oldest = at;
             n++;
         }
-    if (n > ENDED_MAX)
+    if (n >= ENDED_MAX)
         free_session(oldest);
 }
 
@@ -97,7 +97,6 @@ end(struct serve_session *session, const char *reason)
     if (session->on_time)
         event_del(session->on_time);
     record_end(session);
-    forget_some(session->serve);
 }
 
 static void
@@ -182,6 +181,8 @@ make(struct serve_job *job, struct err *err)
     struct serve_session *session = calloc(1, sizeof(*session));
     if (!session)
         return err_set(err, -ENOMEM, "no memory for a session");
+    forget_some(
+        serve); /* here, where nobody holds one: who ends a session still looks at it */
     make_id(session->id);
     session->serve = serve;
     session->opened_us = session->last_us = clock_now_us();
