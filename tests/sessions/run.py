@@ -452,6 +452,32 @@ def a_channel_that_is_closed_or_replaced_loses_its_session(place):
             "os.closerange(3, os.sysconf('SC_OPEN_MAX'))", [("ok", "kept")])
 
 
+@suite.test("--policy", lax)
+def a_word_after_the_death_of_the_program_is_not_believed(place):
+    hostile(place, "a child's word", """
+program = os.getpid()
+if os.fork() == 0:
+    while os.getppid() == program:
+        pass
+    try:
+        say(ended(1))
+    finally:
+        os._exit(0)
+os._exit(7)
+""", [("exit", "lost")])
+
+
+@suite.test()
+def what_spins_between_runs_is_ended(place):
+    session = Session(place, limits={"cpu_time": "1s"})
+    session.run("import threading\n"
+                "def spin():\n    while True:\n        pass\n"
+                "threading.Thread(target=spin, daemon=True).start()")
+    wait_for(lambda: session.of("session_show")["type"] == "error", "it is ended")
+    shown = session.of("session_show")
+    check("CPU time" in shown["message"], "the reason", shown)
+
+
 # --- the record ---
 
 @suite.test()
