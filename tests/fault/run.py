@@ -114,7 +114,7 @@ OPTIONAL = [
     (r"supervisor (openat|unlink|unlinkat|rmdir|chmod|renameat2|getdents64) .*/tmp/adyton-",
      "the keeper removes it"),
     (r"supervisor unlinkat [\w.]+$", "the keeper removes it"),
-    (r"supervisor read /[\w.]+$", "collecting notes what cannot be read"),
+    (r"supervisor read /(tmp/)?[\w.]+$", "collecting notes what cannot be read"),
     (r"supervisor (fchown .*ledger|fdatasync .*/adyton$)", "SQLite only likes it better"),
     (r"supervisor (pwrite64|fdatasync|ftruncate) .*/ledger\.db$", "the log before it has it"),
     (r"supervisor openat .*/ledger\.db-shm", "SQLite reads without it, and opens it again to write"),
@@ -132,6 +132,10 @@ OPTIONAL = [
 BREAKS = re.compile(r" seccomp_(init|rule_add|export|attr|arch|load|api|syscall)\w*$", re.MULTILINE)
 CRASHES = re.compile(r" (magic_(open|load|descriptor|buffer|setflags|close)|file_apprentice)\w*$", re.MULTILINE)
 FRAME = re.compile(r"/adyton\(\+0x([0-9a-f]+)\).*$", re.MULTILINE)
+
+
+# A file of the code that cannot be looked at counts as one that it has hidden from its limit.
+HIDDEN = re.compile(r"supervisor (newfstatat|openat) (main\.py|left\.txt|given\.txt)")
 
 
 class Symbols:
@@ -242,6 +246,8 @@ def judge(result, setup, about, optional):
         before = about.startswith("door")   # there it may be the caller's mistake
         return [] if result.code == FAILED or (before and result.code == 2) else \
             ["exit status without an outcome: " + result.describe()]
+    if result.status == "disk" and HIDDEN.match(about):
+        return []
     if result.status != "ok" or not is_whole(result, setup):
         return ["taken for the code's doing: " + result.describe()]
     return [] if optional else ["ran as if nothing had failed: " + result.describe()]
