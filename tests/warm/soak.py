@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from parts import leftovers, stage, watch, WARM              # noqa: E402
 from supervisor import Connection                            # noqa: E402
 
-RUNS = 2000         # what a change must pass
+RUNS = 1500         # what a change must pass
 WARM_UP = 600       # runs before the first measurement: caches fill, the pool finds its size
 STEADY = 600        # runs at the end during which nothing is killed
 AHEAD = 6           # on their way at a time
