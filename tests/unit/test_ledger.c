@@ -480,6 +480,49 @@ test_a_flush_is_not_waited_for(void **state)
     assert_false(at.ledger->is_dirty);
 }
 
+static int
+count_steps(unsigned kind, void *context, void *statement, void *extra)
+{
+    (void)kind, (void)extra;
+    int steps = sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_FULLSCAN_STEP, 1);
+    int *most = context;
+    if (steps > *most) {
+        *most = steps;
+        if (steps > 4)
+            print_error("%d rows are read for: %s\n", steps, sqlite3_sql(statement));
+    }
+    return 0;
+}
+
+/* A run costs the same in a ledger of a day and of a year. */
+static void
+test_no_statement_of_a_run_reads_all_rows(void **state)
+{
+    (void)state;
+    enum { RUNS = 40, STEPS_MAX = 4 };
+    struct err err;
+    for (int i = 0; i < RUNS; i++)
+        add_run("1\n", NULL, STATUS_OK, NULL, NULL);
+    int most = 0;
+    uint64_t n;
+    sqlite3_trace_v2(at.ledger->db, SQLITE_TRACE_PROFILE, count_steps, &most);
+    must(ledger_close_open_intents(at.ledger, &n, &err), &err);
+    add_run("2\n", NULL, STATUS_EXCEPTION, NULL, NULL);
+    const struct ledger_retention retention = {.days = 30, .bytes = 1 << 30};
+    must(ledger_prune(at.ledger, &retention, &n, &err), &err);
+    assert_true(most <= STEPS_MAX);
+    /* The control: one that does read all is seen. */
+    AUTO_STATEMENT sqlite3_stmt *all = NULL;
+    assert_int_equal(
+        sqlite3_prepare_v2(at.ledger->db, "SELECT seq FROM entry", -1, &all, NULL),
+        SQLITE_OK);
+    while (sqlite3_step(all) == SQLITE_ROW)
+        ;
+    sqlite3_reset(all);
+    assert_true(most > STEPS_MAX);
+    sqlite3_trace_v2(at.ledger->db, 0, NULL, NULL);
+}
+
 int
 main(void)
 {
@@ -501,6 +544,8 @@ main(void)
         cmocka_unit_test_setup_teardown(test_our_own_open_intents_stay, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_a_full_ledger_takes_no_intent, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_no_statement_of_a_run_reads_all_rows, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_a_flush_is_not_waited_for, set_up,
                                         tear_down),
