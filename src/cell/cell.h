@@ -16,6 +16,7 @@
 #include "base/attr.h"
 #include "base/err.h"
 #include "base/span.h"
+#include "cell/files.h"
 #include "jail/image.h"
 #include "job/job.h"
 #include "job/outcome.h"
@@ -90,6 +91,10 @@ int cell_next(struct cell *cell, const struct cell_request *request,
 void cell_wait_with(struct cell *cell, struct outcome *outcome);
 /* KeyboardInterrupt in the run of a session; what does not end of it is ended. */
 void cell_interrupt(struct cell *cell);
+/* Works on the files of a session's cell, between runs and during one; tmp_dir and own_folders of
+ * the task are filled in here. What is not done when the cell ends is the caller's to cancel. */
+int cell_files(const struct cell *cell, struct files_task *task, struct files_work **ret,
+               struct err *err) MUST_USE;
 /* What an idle cell holds beyond what it shares with its zygote; 0: nobody counts. */
 uint64_t cell_memory_bytes(const struct cell *cell);
 /* Ends a cell; on_lost or on_end follows when it is gone. */

@@ -192,6 +192,9 @@ void cell_validate(struct cell *cell);
 /* The code may run: its clock starts. waits: the guest wants to be told. */
 void cell_go(struct cell *cell, bool waits);
 
+/* In /tmp, made for the interpreter before the code; NULL-terminated. */
+extern const char *const cell_own_folders[];
+
 /* --- validation.c --- */
 bool validation_is_on(const struct cell *cell);
 uint64_t validation_limit_ms(const struct cell *cell);

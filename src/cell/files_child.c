@@ -315,7 +315,10 @@ put_in_tar(struct child *child, int fd, const char *path, const struct stat *is)
     int r = tar_put_header(&child->out, path, bytes, is->st_mtim.tv_sec);
     if (r == 0)
         r = copy(child, fd, bytes, true);
-    return r < 0 ? r : tar_put_padding(&child->out, bytes);
+    if (r == 0)
+        r = tar_put_padding(&child->out, bytes);
+    flush(child, FILES_DATA_BYTES); /* of empty files there is nothing but headers */
+    return r;
 }
 
 static int

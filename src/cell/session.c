@@ -233,6 +233,17 @@ cell_next(struct cell *cell, const struct cell_request *request, struct outcome 
     return 0;
 }
 
+int
+cell_files(const struct cell *cell, struct files_task *task, struct files_work **ret,
+           struct err *err)
+{
+    if (cell->finished || cell->exited || cell->tmp_fd < 0)
+        return err_set(err, -ECHILD, "the session is ending");
+    task->tmp_dir = cell->tmp_fd;
+    task->own_folders = cell_own_folders;
+    return files_start(cell->base, task, ret, err);
+}
+
 /* --- the end of the session --- */
 
 /* What is about to be decided is not that of a run: none was going, or its guest has left. */

@@ -296,17 +296,18 @@ reap_init(struct cell *cell)
     cell_note_usage(cell, process_cpu_us(&usage), process_peak_bytes(&usage));
 }
 
+const char *const cell_own_folders[] = {".cache", ".config/matplotlib", NULL};
+
 static void
 collect(struct cell *cell)
 {
-    static const char *const own_folders[] = {".cache", ".config/matplotlib", NULL};
     const struct cell_request *request = &cell->request;
     if (!request->job->collect || cell->tmp_fd < 0 || !cell->going)
         return;
     struct collect_limits limits = {.files = request->policy->collect_files,
                                     .bytes = request->policy->collect_bytes,
                                     .job = request->job,
-                                    .own_folders = own_folders};
+                                    .own_folders = cell_own_folders};
     struct err err = {0};
     if (collect_files(cell->tmp_fd, &limits, request->collect_dir, cell->outcome, &err) <
         0)

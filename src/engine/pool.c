@@ -447,6 +447,14 @@ pool_interrupt(struct pool_run *run)
         pool_cancel(run);
 }
 
+int
+pool_files(const struct pool_run *run, struct files_task *task, struct files_work **ret,
+           struct err *err)
+{
+    return run->cell ? cell_files(run->cell, task, ret, err)
+                     : err_set(err, -ECHILD, "the session is still being made");
+}
+
 uint64_t
 pool_memory_bytes(const struct pool_run *run)
 {

@@ -11,6 +11,7 @@
 #include "base/attr.h"
 #include "base/err.h"
 #include "base/span.h"
+#include "cell/files.h"
 #include "job/job.h"
 #include "job/outcome.h"
 #include "job/run_event.h"
@@ -84,6 +85,9 @@ int pool_next(struct pool_run *run, const struct pool_request *request,
               struct err *err) MUST_USE;
 /* KeyboardInterrupt; what does not end of it loses its session. on_end follows. */
 void pool_interrupt(struct pool_run *run);
+/* See cell_files. */
+int pool_files(const struct pool_run *run, struct files_task *task,
+               struct files_work **ret, struct err *err) MUST_USE;
 /* What the cell of a session holds; 0: nobody counts. */
 uint64_t pool_memory_bytes(const struct pool_run *run);
 /* Ends a run that nobody waits for any more; on_end is still called, with

@@ -74,6 +74,9 @@ enum protocol_kind {
     PROTOCOL_SESSION_SHOW,
     PROTOCOL_SESSION_INTERRUPT,
     PROTOCOL_SESSION_CLOSE,
+    PROTOCOL_SESSION_PUT,
+    PROTOCOL_SESSION_GET,
+    PROTOCOL_SESSION_FILES,
 };
 
 struct protocol_limit {
@@ -103,7 +106,9 @@ struct protocol_request {
     enum protocol_kind kind;
     char id[PROTOCOL_ID_BYTES];           /* "" when there is none */
     char session[PROTOCOL_SESSION_BYTES]; /* "": none */
-    struct protocol_run *run; /* of a run, and of what opens a session; owned */
+    char path[JOB_PATH_BYTES];            /* of session_get; "": all files */
+    /* Of a run, of what opens a session, and of session_put, for its files; owned. */
+    struct protocol_run *run;
 };
 
 /* -EBADMSG: not of this protocol, nothing more can be understood; -EPROTONOSUPPORT: of

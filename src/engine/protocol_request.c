@@ -225,6 +225,29 @@ take_workspace(struct protocol_request *request, const json_t *root, const json_
                : r;
 }
 
+/* A path has any bytes but NUL, so it comes in both forms. */
+static int
+take_path(struct protocol_request *request, const json_t *root, const json_t *value,
+          struct err *err)
+{
+    bool given;
+    AUTO_BUF struct buf path = {0};
+    (void)value;
+    buf_init(&path, sizeof(request->path) - 1);
+    int r = protocol_get_data(root, "name", &path, &given, err);
+    if (r == -ENOSPC)
+        return err_set(err, -EINVAL, "'name' is longer than %zu bytes",
+                       sizeof(request->path) - 1);
+    if (r < 0)
+        return r;
+    struct span text = buf_span(&path);
+    if (text.n == 0 || memchr(text.p, '\0', text.n))
+        return err_set(err, -EINVAL, "'name' is empty, or has a NUL in it");
+    memcpy(request->path, text.p, text.n);
+    request->path[text.n] = '\0';
+    return 0;
+}
+
 static int
 take_args(struct protocol_request *request, const json_t *root, const json_t *value,
           struct err *err)
@@ -354,6 +377,14 @@ static const struct field new_fields[] = {
 };
 static const struct field session_fields[] = {
     {"type", take_type}, {"id", take_id}, {"session", take_session}, {NULL, NULL}};
+static const struct field put_fields[] = {{"type", take_type},
+                                          {"id", take_id},
+                                          {"session", take_session},
+                                          {"files", take_files},
+                                          {NULL, NULL}};
+static const struct field get_fields[] = {{"type", take_type},        {"id", take_id},
+                                          {"session", take_session},  {"name", take_path},
+                                          {"name_base64", take_path}, {NULL, NULL}};
 
 static const struct kind {
     const char *type;
@@ -371,6 +402,9 @@ static const struct kind {
     {"session_show", PROTOCOL_SESSION_SHOW, session_fields, true, true},
     {"session_interrupt", PROTOCOL_SESSION_INTERRUPT, session_fields, true, true},
     {"session_close", PROTOCOL_SESSION_CLOSE, session_fields, true, true},
+    {"session_put", PROTOCOL_SESSION_PUT, put_fields, true, true},
+    {"session_get", PROTOCOL_SESSION_GET, get_fields, true, true},
+    {"session_files", PROTOCOL_SESSION_FILES, session_fields, true, true},
 };
 
 static const struct kind hello = {"", PROTOCOL_HELLO, hello_fields, false, false};
@@ -428,6 +462,26 @@ check_for_session(const json_t *root, struct err *err)
     return 0;
 }
 
+static bool
+has_run(enum protocol_kind kind)
+{
+    return kind == PROTOCOL_RUN || kind == PROTOCOL_SESSION_NEW ||
+           kind == PROTOCOL_SESSION_RESTART || kind == PROTOCOL_SESSION_PUT;
+}
+
+static int
+make_run(struct protocol_request *request, struct err *err)
+{
+    request->run = calloc(1, sizeof(*request->run));
+    if (!request->run)
+        return err_set(err, -ENOMEM, "no memory for a run");
+    job_init(&request->run->job);
+    if (request->kind == PROTOCOL_SESSION_PUT) /* no script has a name there */
+        request->run->job.name[0] = '\0';
+    memcpy(request->run->policy, policy_default, strlen(policy_default) + 1);
+    return 0;
+}
+
 static int
 parse(json_t *root, struct protocol_request *ret, struct err *err)
 {
@@ -447,18 +501,14 @@ parse(json_t *root, struct protocol_request *ret, struct err *err)
     r = ret->kind == PROTOCOL_RUN ? check_for_session(root, err) : 0;
     if (r < 0)
         return r;
-    if (ret->kind == PROTOCOL_RUN || ret->kind == PROTOCOL_SESSION_NEW ||
-        ret->kind == PROTOCOL_SESSION_RESTART) {
-        ret->run = calloc(1, sizeof(*ret->run));
-        if (!ret->run)
-            return err_set(err, -ENOMEM, "no memory for a run");
-        job_init(&ret->run->job);
-        memcpy(ret->run->policy, policy_default, strlen(policy_default) + 1);
-    }
-    r = take_fields(kind, root, ret, err);
+    r = has_run(kind->kind) ? make_run(ret, err) : 0;
+    if (r == 0)
+        r = take_fields(kind, root, ret, err);
     if (r == 0 && ret->kind == PROTOCOL_RUN && !json_object_get(root, "code") &&
         !json_object_get(root, "code_base64"))
         return err_set(err, -EINVAL, "a run without 'code'");
+    if (r == 0 && ret->kind == PROTOCOL_SESSION_PUT && ret->run->job.files_n == 0)
+        return err_set(err, -EINVAL, "a session_put without 'files'");
     return r;
 }
 

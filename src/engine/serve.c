@@ -39,7 +39,7 @@ serve_note(struct serve *serve, const char *format, ...)
 void
 serve_check_drained(struct serve *serve)
 {
-    if (!serve->draining || serve->jobs_n > 0)
+    if (!serve->draining || serve->jobs_n > 0 || serve->files_n > 0)
         return;
     if (serve->pending_bytes == 0)
         event_base_loopbreak(serve->base);

@@ -84,6 +84,7 @@ serve_client_close(struct serve_client *client)
     client->wants_room = false;
     release_room(client);
     serve_job_abandon(client);
+    serve_files_abandon(client);
     event_active(client->later, 0, 0);
 }
 
@@ -161,6 +162,7 @@ serve_client_flush(struct serve_client *client)
         serve_check_drained(client->serve);
     }
     set_reading(client);
+    serve_files_go_on(client);
 }
 
 void
@@ -238,8 +240,14 @@ answer(struct serve_client *client, struct protocol_request *request)
     case PROTOCOL_SESSION_CLOSE:
         ask_session(client, request);
         break;
+    case PROTOCOL_SESSION_PUT:
+    case PROTOCOL_SESSION_GET:
+    case PROTOCOL_SESSION_FILES:
+        serve_files_ask(client, request);
+        break;
     case PROTOCOL_CANCEL:
-        serve_job_cancel(client, request->id);
+        if (!serve_files_cancel(client, request->id))
+            serve_job_cancel(client, request->id);
         break;
     case PROTOCOL_STATUS:
         serve_reply_status(client);

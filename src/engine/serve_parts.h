@@ -65,6 +65,7 @@ struct serve_session {
     uint64_t opened_us, last_us; /* last: when its last run ended */
     struct event *on_time;
     int64_t intent;
+    struct serve_seen *before, *latest; /* listings of its files: serve_files.c's */
 };
 
 struct serve {
@@ -88,6 +89,8 @@ struct serve {
     size_t jobs_n;
     struct serve_session *sessions; /* those that have ended, too */
     size_t sessions_n;              /* alive */
+    struct serve_files *files;      /* work on files of sessions that goes on */
+    size_t files_n, seen_bytes;
     uint64_t held_bytes, pending_bytes;
     bool draining;
 
@@ -171,6 +174,12 @@ size_t serve_client_pending(const struct serve_client *client);
 void serve_client_free(struct serve_client *client);
 
 /* --- serve_reply.c: into client->out; a client they find no memory for is closed --- */
+/* For the frames of other files: false when the client is closed, or r was negative. */
+bool serve_reply_begin(struct serve_client *client, size_t *at);
+bool serve_reply_end(struct serve_client *client, size_t at, int r);
+/* A JSON string of bytes that may be no UTF-8; *ret_replaced: how many characters were not. */
+int serve_reply_put_text(struct buf *out, struct span text,
+                         uint64_t *ret_replaced) MUST_USE;
 void serve_reply_hello(struct serve_client *client);
 void serve_reply_pong(struct serve_client *client);
 void serve_reply_accepted(struct serve_client *client, const char *id, size_t ahead);
@@ -256,6 +265,40 @@ void serve_session_take_end(struct serve_job *job, struct outcome *outcome);
 /* What needs no turn: show, list, interrupt, close. */
 int serve_session_ask(struct serve_client *client, const struct protocol_request *request,
                       struct err *err) MUST_USE;
+/* Work on its files may begin: it is there and has a cell. */
+int serve_session_find(struct serve *serve, const char *id, struct serve_session **ret,
+                       struct err *err) MUST_USE;
 /* When the pool is gone. */
 void serve_session_end_all(struct serve *serve, const char *reason);
 void serve_session_free_all(struct serve *serve);
+
+/* --- serve_files.c --- */
+void serve_files_ask(struct serve_client *client, const struct protocol_request *request);
+/* False: there is no such work. */
+bool serve_files_cancel(struct serve_client *client, const char *id);
+/* The client has read: what waited for that goes on. */
+void serve_files_go_on(const struct serve_client *client);
+/* Of a client that is gone. */
+void serve_files_abandon(const struct serve_client *client);
+/* The session has ended, or begins again: its work is told so, its listings are forgotten. */
+void serve_files_end(struct serve_session *session, const char *why);
+
+/* --- serve_seen.c: what a listing of a session's files had, for the next one --- */
+struct serve_seen;
+enum serve_change { CHANGE_NONE, CHANGE_ADDED, CHANGE_MODIFIED };
+/* Begins one: what it had of the runs before is what it is compared with. refs: one. NULL: no
+ * memory. */
+struct serve_seen *serve_seen_new(struct serve_session *session);
+void serve_seen_release(struct serve_seen *seen);
+/* In the order of their paths. *ret_removed is called for what comes before and is gone. */
+enum serve_change serve_seen_add(struct serve_seen *seen,
+                                 const struct collected_file *file,
+                                 void (*removed)(void *context, const char *path),
+                                 void *context);
+/* It is whole: what is left of the one before is gone. The session's latest from now on. */
+void serve_seen_finish(struct serve_seen *seen,
+                       void (*removed)(void *context, const char *path), void *context);
+/* The runs that the session had had when the one was made that it is compared with; -1: there
+ * is none, because it was too large to be kept. */
+int64_t serve_seen_since(const struct serve_seen *seen);
+void serve_seen_forget(struct serve_session *session);

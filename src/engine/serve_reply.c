@@ -20,7 +20,7 @@ static const struct {
     {-EINVAL, "request"},   {-ENOENT, "policy"},     {-EPERM, "limit"},
     {-ERANGE, "limit"},     {-ENOEXEC, "python"},    {-EFBIG, "memory"},
     {-EACCES, "peer"},      {-EBUSY, "clients"},     {-ESRCH, "id"},
-    {-EIDRM, "session"},
+    {-EIDRM, "session"},    {-ENODATA, "file"},
 };
 
 static const char *
@@ -33,8 +33,8 @@ word_of(int code)
 }
 
 /* Out of memory for an answer: better none than half of one. */
-static bool
-end_frame(struct serve_client *client, size_t at, int r)
+bool
+serve_reply_end(struct serve_client *client, size_t at, int r)
 {
     r = protocol_end(&client->out, at, r);
     if (r < 0)
@@ -42,8 +42,8 @@ end_frame(struct serve_client *client, size_t at, int r)
     return r == 0;
 }
 
-static bool
-begin_frame(struct serve_client *client, size_t *at)
+bool
+serve_reply_begin(struct serve_client *client, size_t *at)
 {
     if (client->closed)
         return false;
@@ -60,14 +60,15 @@ say(struct serve_client *client, const char *format, ...)
     char text[512];
     size_t at;
     va_list args;
-    if (!begin_frame(client, &at))
+    if (!serve_reply_begin(client, &at))
         return;
     va_start(args, format);
     int n = vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    end_frame(client, at,
-              n > 0 && n < (int)sizeof(text) ? buf_append(&client->out, text, (size_t)n)
-                                             : -EINVAL);
+    serve_reply_end(client, at,
+                    n > 0 && n < (int)sizeof(text)
+                        ? buf_append(&client->out, text, (size_t)n)
+                        : -EINVAL);
 }
 
 void
@@ -103,22 +104,27 @@ serve_reply_dropped(struct serve_client *client, const char *id, int stream)
         stream == 1 ? "stdout" : "stderr");
 }
 
+int
+serve_reply_put_text(struct buf *out, struct span text, uint64_t *ret_replaced)
+{
+    AUTO_BUF struct buf valid = {0};
+    buf_init(&valid, 4 * text.n + 1);
+    *ret_replaced = 0;
+    int r = utf8_append_valid(&valid, text, ret_replaced);
+    return r < 0 ? r : protocol_put_text(out, buf_span(&valid));
+}
+
 static int
 put_error(struct buf *out, const char *id, const struct err *err)
 {
     uint64_t replaced;
-    AUTO_BUF struct buf text = {0};
-    buf_init(&text, 4 * sizeof(err->text));
-    /* A path in it may be no UTF-8. */
-    int r = utf8_append_valid(&text, span_of(err->text), &replaced);
-    if (r == 0)
-        r = buf_printf(out, "{\"type\":\"error\",\"code\":\"%s\",", word_of(err->code));
+    int r = buf_printf(out, "{\"type\":\"error\",\"code\":\"%s\",", word_of(err->code));
     if (r == 0 && id[0] != '\0')
         r = buf_printf(out, "\"id\":\"%s\",", id);
     if (r == 0)
         r = buf_printf(out, "\"message\":");
-    if (r == 0)
-        r = protocol_put_text(out, buf_span(&text));
+    if (r == 0) /* a path in it may be no UTF-8 */
+        r = serve_reply_put_text(out, span_of(err->text), &replaced);
     return r < 0 ? r : buf_append(out, "}", 1);
 }
 
@@ -126,8 +132,8 @@ void
 serve_reply_error(struct serve_client *client, const char *id, const struct err *err)
 {
     size_t at;
-    if (begin_frame(client, &at))
-        end_frame(client, at, put_error(&client->out, id, err));
+    if (serve_reply_begin(client, &at))
+        serve_reply_end(client, at, put_error(&client->out, id, err));
 }
 
 void
@@ -160,8 +166,8 @@ serve_reply_output(struct serve_client *client, const char *id, int stream,
                    struct span bytes)
 {
     size_t at;
-    if (begin_frame(client, &at))
-        end_frame(client, at, put_output(&client->out, id, stream, bytes));
+    if (serve_reply_begin(client, &at))
+        serve_reply_end(client, at, put_output(&client->out, id, stream, bytes));
 }
 
 void
@@ -169,8 +175,8 @@ serve_reply_event(struct serve_client *client, const char *id,
                   const struct run_event *event)
 {
     size_t at;
-    if (begin_frame(client, &at))
-        end_frame(client, at, run_event_put(event, id, &client->out));
+    if (serve_reply_begin(client, &at))
+        serve_reply_end(client, at, run_event_put(event, id, &client->out));
 }
 
 static int
@@ -191,8 +197,8 @@ serve_reply_display(struct serve_client *client, const char *id,
                     const struct display_item *item)
 {
     size_t at;
-    if (begin_frame(client, &at))
-        end_frame(client, at, put_display(&client->out, id, item));
+    if (serve_reply_begin(client, &at))
+        serve_reply_end(client, at, put_display(&client->out, id, item));
 }
 
 static int
@@ -226,15 +232,15 @@ serve_reply_finished(struct serve_client *client, const char *id,
                      const struct outcome *outcome)
 {
     size_t at;
-    if (!begin_frame(client, &at))
+    if (!serve_reply_begin(client, &at))
         return;
     int r = protocol_end(&client->out, at, put_finished(&client->out, id, outcome));
     if (r == 0)
         return;
     struct outcome facts = *outcome; /* borrows what it points to */
     empty_claims(&facts);
-    if (begin_frame(client, &at))
-        end_frame(client, at, put_finished(&client->out, id, &facts));
+    if (serve_reply_begin(client, &at))
+        serve_reply_end(client, at, put_finished(&client->out, id, &facts));
 }
 
 static int
@@ -293,22 +299,22 @@ serve_reply_session(struct serve_client *client, const char *id,
                     const struct serve_session *session)
 {
     size_t at;
-    if (begin_frame(client, &at))
-        end_frame(client, at, put_session_frame(&client->out, id, session));
+    if (serve_reply_begin(client, &at))
+        serve_reply_end(client, at, put_session_frame(&client->out, id, session));
 }
 
 void
 serve_reply_sessions(struct serve_client *client, const char *id)
 {
     size_t at;
-    if (begin_frame(client, &at))
-        end_frame(client, at, put_sessions_frame(&client->out, id, client->serve));
+    if (serve_reply_begin(client, &at))
+        serve_reply_end(client, at, put_sessions_frame(&client->out, id, client->serve));
 }
 
 void
 serve_reply_status(struct serve_client *client)
 {
     size_t at;
-    if (begin_frame(client, &at))
-        end_frame(client, at, serve_status_json(client->serve, &client->out));
+    if (serve_reply_begin(client, &at))
+        serve_reply_end(client, at, serve_status_json(client->serve, &client->out));
 }

@@ -96,6 +96,7 @@ end(struct serve_session *session, const char *reason)
     session->serve->sessions_n--;
     if (session->on_time)
         event_del(session->on_time);
+    serve_files_end(session, reason);
     record_end(session);
 }
 
@@ -154,8 +155,9 @@ on_time(evutil_socket_t fd, short what, void *context)
 
 /* --- finding one --- */
 
-static int
-find(struct serve *serve, const char *id, struct serve_session **ret, struct err *err)
+int
+serve_session_find(struct serve *serve, const char *id, struct serve_session **ret,
+                   struct err *err)
 {
     struct serve_session *session = serve->sessions;
     while (session && strcmp(session->id, id) != 0)
@@ -200,7 +202,7 @@ serve_session_enter(struct serve_job *job, const char *id, struct err *err)
 {
     if (job->opens && id[0] == '\0')
         return make(job, err);
-    int r = find(job->serve, id, &job->session, err);
+    int r = serve_session_find(job->serve, id, &job->session, err);
     if (r == 0)
         job->session->users++;
     return r;
@@ -278,6 +280,7 @@ serve_session_submit(struct serve_job *job, struct pool_request *request, struct
     if (job->opens) {
         if (session->run) /* restarted: what was there goes without a word */
             pool_cancel(session->run);
+        serve_files_end(session, "it began again");
         session->run = NULL;
         session->runs = 0;
         request->run = 0;
@@ -335,7 +338,7 @@ serve_session_ask(struct serve_client *client, const struct protocol_request *re
         serve_reply_sessions(client, request->id);
         return 0;
     }
-    int r = find(serve, request->session, &session, err);
+    int r = serve_session_find(serve, request->session, &session, err);
     if (r < 0)
         return r;
     if (request->kind == PROTOCOL_SESSION_INTERRUPT && session->current &&

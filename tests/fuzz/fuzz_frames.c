@@ -37,6 +37,7 @@ static void
 check_request(const struct protocol_request *request)
 {
     assert(strlen(request->id) < sizeof(request->id));
+    assert(strlen(request->path) < sizeof(request->path));
     if (!request->run)
         return;
     const struct protocol_run *run = request->run;

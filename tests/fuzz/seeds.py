@@ -24,6 +24,10 @@ REQUESTS = [
      "files": [{"name": "d/a", "data": "1"}, {"name": "b", "data_base64": "AAE="}],
      "data": [{"path": "/srv/a", "name": "b"}, {"path": "/srv"}], "workspace": "w",
      "python": "/usr/bin/python3", "collect": True, "stream": True},
+    {"type": "session_put", "id": "4", "session": "s_1", "files": [{"name": "d\n/a", "data_base64": "AAE="}]},
+    {"type": "session_get", "id": "5", "session": "s_1", "name": "d/\u20ac"},
+    {"type": "session_get", "id": "6", "session": "s_1", "name_base64": "/wo="},
+    {"type": "session_files", "id": "7", "session": "s_1"},
     {"type": "run", "id": "3", "code": "\0\"\\\u20ac", "stdin_base64": "", "colour": 1},
 ]
 

@@ -293,6 +293,8 @@ test_sessions(void **state)
         {"session_show", PROTOCOL_SESSION_SHOW, false},
         {"session_interrupt", PROTOCOL_SESSION_INTERRUPT, false},
         {"session_close", PROTOCOL_SESSION_CLOSE, false},
+        {"session_get", PROTOCOL_SESSION_GET, false},
+        {"session_files", PROTOCOL_SESSION_FILES, false},
     };
     (void)state;
     struct protocol_request q;
@@ -320,6 +322,36 @@ test_sessions(void **state)
     protocol_request_done(&q);
 }
 
+#define OF_S "\"id\":\"7\",\"session\":\"s\","
+
+static void
+test_session_files(void **state)
+{
+    (void)state;
+    struct protocol_request q;
+    struct err err;
+    assert_int_equal(
+        parse("{\"type\":\"session_put\"," OF_S "\"files\":[{\"name\":\"main.py\","
+              "\"data\":\"1\"},{\"name\":\"d\\nd/b\",\"data_base64\":\"AAE=\"}]}",
+              &q, &err),
+        0);
+    assert_int_equal(q.kind, PROTOCOL_SESSION_PUT);
+    assert_int_equal(q.run->job.files_n, 2);
+    assert_string_equal(q.run->job.files[0].name, "main.py");
+    assert_string_equal(q.run->job.files[1].name, "d\nd/b");
+    assert_memory_equal(q.run->job.files[1].data.p, "\0\1", 2);
+    protocol_request_done(&q);
+    assert_int_equal(
+        parse("{\"type\":\"session_get\"," OF_S "\"name\":\"d/\u00e9\"}", &q, &err), 0);
+    assert_string_equal(q.path, "d/\xc3\xa9");
+    protocol_request_done(&q);
+    assert_int_equal(
+        parse("{\"type\":\"session_get\"," OF_S "\"name_base64\":\"/wo=\"}", &q, &err),
+        0);
+    assert_string_equal(q.path, "\xff\n");
+    protocol_request_done(&q);
+}
+
 #define RUN "{\"type\":\"run\",\"id\":\"7\",\"code\":\"\","
 
 /* The request, what must be said of it, and whether it can be told under its id. */
@@ -329,6 +361,15 @@ static const struct {
     bool has_id;
 } wrong[] = {
     {RUN "\"session\":1}", "'session' is not a string", true},
+    {"{\"type\":\"session_put\"," OF_S "\"files\":[]}", "without 'files'", true},
+    {"{\"type\":\"session_put\"," OF_S "\"files\":[{\"name\":\"../a\",\"data\":\"\"}]}",
+     "not a plain path", true},
+    {"{\"type\":\"session_put\"," OF_S "\"code\":\"\"}", "unknown field 'code'", true},
+    {"{\"type\":\"session_get\"," OF_S "\"name\":\"\"}", "'name' is empty", true},
+    {"{\"type\":\"session_get\"," OF_S "\"name\":\"a\\u0000b\"}", "a NUL in it", true},
+    {"{\"type\":\"session_get\"," OF_S "\"name\":\"a\",\"name_base64\":\"YQ==\"}",
+     "both given", true},
+    {"{\"type\":\"session_files\"," OF_S "\"name\":\"a\"}", "unknown field 'name'", true},
     {RUN "\"session\":\"s\",\"policy\":\"open\"}", "no 'policy' of its own", true},
     {RUN "\"session\":\"s\",\"stdin\":\"\"}", "no 'stdin' of its own", true},
     {RUN "\"session\":\"s\",\"collect\":true}", "no 'collect' of its own", true},
@@ -441,6 +482,7 @@ main(void)
         cmocka_unit_test(test_a_whole_run),
         cmocka_unit_test(test_a_small_run),
         cmocka_unit_test(test_sessions),
+        cmocka_unit_test(test_session_files),
         cmocka_unit_test(test_wrong_requests_are_told),
         cmocka_unit_test(test_hello),
         cmocka_unit_test(test_long_ids_and_many_args),
