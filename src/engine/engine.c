@@ -51,7 +51,7 @@ forward_event(void *context, const struct run_event *event)
 static void
 end_record(struct forward *forward)
 {
-    if (!forward->ended && !forward->request->validate_only)
+    if (!forward->ended)
         record_end(&forward->record, forward->outcome);
     forward->ended = true;
 }
@@ -136,6 +136,7 @@ engine_run(const struct run_request *request, struct outcome *ret)
     if (base && begin_record(&forward, &err) < 0)
         outcome_fail(ret, &err);
     end_record(&forward);
+    record_done(&forward.record, ret);
     if (base)
         event_base_free(base);
 }
@@ -150,8 +151,8 @@ engine_record(const struct run_request *request, struct outcome *outcome)
                  : err_set(&err, -ENOMEM, "no memory for an event loop");
     if (r < 0)
         outcome_fail(outcome, &err);
-    if (base)
-        end_record(&forward);
+    end_record(&forward);
+    record_done(&forward.record, outcome);
     if (base)
         event_base_free(base);
 }

@@ -49,23 +49,39 @@ record_begin(const struct run_request *request, struct event_base *base,
     return 0;
 }
 
+static void
+fail(struct outcome *outcome, const struct err *err)
+{
+    struct err why;
+    err_set(&why, err->code, "how the run ended could not be recorded: %.180s",
+            err->text);
+    outcome_fail(outcome, &why);
+}
+
 void
 record_end(struct record *record, struct outcome *outcome)
 {
     struct err err;
-    const struct policy *policy = record->policy;
     if (record->on_flush)
         event_free(record->on_flush);
-    int r = 0;
-    if (record->intent > 0)
-        r = ledger_outcome(record->ledger, record->intent, outcome, is_full(policy),
-                           &err);
-    if (r == 0 && record->intent > 0)
-        r = ledger_flush(record->ledger, &err);
-    if (r < 0) {
-        struct err why;
-        err_set(&why, r, "how the run ended could not be recorded: %.180s", err.text);
-        outcome_fail(outcome, &why);
+    if (record->intent == 0)
+        return;
+    if (ledger_outcome(record->ledger, record->intent, outcome, is_full(record->policy),
+                       &err) < 0) {
+        record->intent = 0;
+        fail(outcome, &err);
+    } else {
+        ledger_flush_begin(record->ledger);
+    }
+}
+
+void
+record_done(struct record *record, struct outcome *outcome)
+{
+    struct err err;
+    const struct policy *policy = record->policy;
+    if (record->intent > 0 && ledger_flush(record->ledger, &err) < 0) {
+        fail(outcome, &err);
     } else if (record->intent > 0) {
         const struct ledger_retention retention = {.days = policy->ledger_days,
                                                    .bytes = policy->ledger_bytes};

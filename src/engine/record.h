@@ -22,6 +22,8 @@ struct record {
 int record_begin(const struct run_request *request, struct event_base *base,
                  const struct outcome *outcome, struct record *ret,
                  struct err *err) MUST_USE;
-/* Of a record that did not begin, too. Turns the outcome into a failure of ours when it
- * cannot be recorded. */
+/* Both of a record that did not begin, too, and both turn the outcome into a failure of ours
+ * when it cannot be recorded. The first commits it, and has the disk begin; */
 void record_end(struct record *record, struct outcome *outcome);
+/* the second waits for the disk, so what else is to be done at the end comes between them. */
+void record_done(struct record *record, struct outcome *outcome);

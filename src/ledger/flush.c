@@ -6,6 +6,7 @@
  * that runs in a process of its own. It holds nothing but the journal.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -20,6 +21,13 @@ flush_now(struct ledger *ledger)
         return -errno;
     ledger->is_dirty = false;
     return 0;
+}
+
+void
+ledger_flush_begin(const struct ledger *ledger)
+{
+    if (ledger->wal_fd >= 0 && ledger->is_dirty) /* what fails is told by the flush */
+        (void)!sync_file_range(ledger->wal_fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 }
 
 int

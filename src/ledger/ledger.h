@@ -81,6 +81,8 @@ int ledger_close_open_intents(struct ledger *ledger, uint64_t *ret_closed,
                               struct err *err) MUST_USE;
 /* Brings what was committed to the disk, and waits for it. */
 int ledger_flush(struct ledger *ledger, struct err *err) MUST_USE;
+/* Has the disk begin with it, so that there is less to wait for then. */
+void ledger_flush_begin(const struct ledger *ledger);
 /* Begins to, and does not wait: for a timer, whose period is then what a power cut can
  * take. True while it must be called again: something is not on the disk yet. */
 bool ledger_flush_soon(struct ledger *ledger);

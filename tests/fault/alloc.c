@@ -18,8 +18,9 @@
 #include "base/span.h"
 #include "base/units.h"
 
-/* Ways are told apart by the calls nearest to them: the whole trail would make thousands. */
-enum { FRAMES = 24, WAY_FRAMES = 6, OWN_FRAMES = 2, WAYS_MAX = 4096 };
+/* Ways are told apart by the calls nearest to them: the whole trail would make thousands. The trail
+ * itself is long enough for a regular expression's compiler, which calls itself. */
+enum { FRAMES = 96, WAY_FRAMES = 6, OWN_FRAMES = 2, WAYS_MAX = 4096 };
 
 /* The C library's own, under the names that serve programs which bring a malloc of
  * theirs. */

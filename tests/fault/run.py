@@ -117,6 +117,7 @@ OPTIONAL = [
     (r"supervisor read /(tmp/)?[\w.]+$", "collecting notes what cannot be read"),
     (r"supervisor (fchown .*ledger|fdatasync .*/adyton$)", "SQLite only likes it better"),
     (r"supervisor (pwrite64|fdatasync|ftruncate) .*/ledger\.db$", "the log before it has it"),
+    (r"supervisor sync_file_range .*/ledger\.db-wal$", "the flush after it waits for the whole"),
     (r"supervisor openat .*/ledger\.db-shm", "SQLite reads without it, and opens it again to write"),
     (r"supervisor (openat|read|mprotect|mmap) .*(magic|0x0?7)", "files of an unknown kind"),
     (r"supervisor (openat|read|readlink|newfstatat|access) /(usr|lib|etc|bin)",
