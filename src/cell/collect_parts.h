@@ -10,6 +10,7 @@
 #include "base/attr.h"
 #include "base/err.h"
 #include "cell/collect.h"
+#include "cell/sink.h"
 
 enum collect_skip {
     SKIP_LINK,
@@ -66,21 +67,7 @@ void mime_done(struct mime *mime);
 void mime_name(struct mime *mime, const char *path, const void *bytes, size_t n,
                char *ret, size_t ret_n);
 
-/* --- collect_sink.c --- */
-/* One file on its way into the output folder. Without a name there until it is whole. */
-struct sink {
-    int dir, fd; /* owned; both -1: nothing is written (no output folder) */
-    bool named;  /* exists as `beside` and must become `name` or go */
-    char beside[40];
-    const char *name; /* last component of the path, borrowed */
-    uint64_t length;
-};
-
-/* All return 0 or a negative errno that collect_sink_skip can judge. */
-int sink_open(int out_dir, const char *path, struct sink *ret) MUST_USE;
-int sink_write(struct sink *sink, const char *bytes, size_t n) MUST_USE;
-int sink_finish(struct sink *sink) MUST_USE;
-void sink_done(struct sink *sink);
+/* --- collect_sink.c, beside cell/sink.h --- */
 /* Whether that errno means only that this one name has no place there: then *ret says
  * why. */
 bool sink_is_skip(int error, enum collect_skip *ret);

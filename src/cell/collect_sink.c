@@ -40,6 +40,13 @@ sink_is_skip(int error, enum collect_skip *ret)
     return false;
 }
 
+bool
+sink_has_no_place(int error)
+{
+    enum collect_skip skip;
+    return sink_is_skip(error, &skip);
+}
+
 /* Makes the folder when it is missing, and opens it; a link in its place is refused
  * (ELOOP). */
 static int

@@ -60,31 +60,32 @@ run_input_read_code(const struct run_options *options, const struct policy *poli
 }
 
 /* Splits PATH=NAME at its last '='; a PATH alone keeps its own name. */
-static int
-add_file(const char *spec, uint64_t *left_bytes, struct job *job, struct err *err)
+int
+run_input_add_file(const char *spec, uint64_t *left_bytes, struct job *job,
+                   struct err *err)
 {
     char path[4096];
     const char *equals = strrchr(spec, '=');
     size_t n = equals ? (size_t)(equals - spec) : strlen(spec);
     if (n == 0 || n >= sizeof(path))
-        return err_set(err, -EINVAL, "--file: '%.80s' is not PATH or PATH=NAME", spec);
+        return err_set(err, -EINVAL, "'%.80s' is not PATH or PATH=NAME", spec);
     memcpy(path, spec, n);
     path[n] = '\0';
     if (is_dash(path))
-        return err_set(err, -EINVAL, "--file: '-' is not a file");
+        return err_set(err, -EINVAL, "'-' is not a file");
 
     AUTO_BUF struct buf data = {0};
     buf_init(&data, *left_bytes < JOB_BYTES_MAX ? (size_t)*left_bytes : JOB_BYTES_MAX);
     int r = read_path(path, &data, err);
     if (r == -ENOSPC)
         return err_set(err, -EFBIG,
-                       "--file: with '%.80s' the files are larger than the disk "
+                       "with '%.80s' the files are larger than the disk "
                        "limit of the cell",
                        path);
     if (r == 0)
         r = job_add_file(job, equals ? equals + 1 : base_name(path), &data, err);
     if (r < 0)
-        return err_wrap(err, "--file");
+        return r;
     *left_bytes -= job->files[job->files_n - 1].data.n;
     return 0;
 }
@@ -110,7 +111,9 @@ run_input_read_rest(const struct run_options *options, const struct policy *poli
     int r = 0;
     uint64_t left_bytes = policy->disk_bytes;
     for (size_t i = 0; r == 0 && i < options->files_n; i++)
-        r = add_file(options->files[i], &left_bytes, job, err);
+        r = run_input_add_file(options->files[i], &left_bytes, job, err);
+    if (r < 0)
+        return err_wrap(err, "--file");
     for (size_t i = 0; r == 0 && i < options->args_n; i++)
         r = job_add_arg(job, options->args[i], err);
     if (r == 0)

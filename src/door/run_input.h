@@ -18,6 +18,10 @@ int run_input_read_data(const struct run_options *options, struct run_data *ret,
                         struct err *err) MUST_USE;
 void run_data_done(struct run_data *data);
 
+/* FILE or FILE=NAME. -EFBIG: with it there is more than *left_bytes. */
+int run_input_add_file(const char *spec, uint64_t *left_bytes, struct job *job,
+                       struct err *err) MUST_USE;
+
 /* -EFBIG: the code is longer than the policy takes, which is a verdict on the code and no
  * mistake on the command line. */
 int run_input_read_code(const struct run_options *options, const struct policy *policy,

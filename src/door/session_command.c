@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "door/help.h"
 #include "door/run_command.h"
+#include "door/session_files.h"
 #include "door/terminal.h"
 #include "engine/call.h"
 
@@ -25,21 +26,29 @@ struct wish {
     const struct verb *verb;
     const char *session, *socket;
     json_t *request;
+    struct session_files files;
     bool json, help;
 };
 
 struct verb {
     const char *name, *type, *help;
     bool takes_id;
+    int (*carry_out)(
+        const struct session_files *wish); /* NULL: one request, one answer */
 };
 
 static const struct verb verbs[] = {
-    {"new", "session_new", "Make a session and print its id.", false},
-    {"list", "session_list", "Those that live.", false},
-    {"show", "session_show", "One of them.", true},
-    {"interrupt", "session_interrupt", "KeyboardInterrupt in what runs there.", true},
-    {"restart", "session_restart", "The same id, with nothing in it.", true},
-    {"close", "session_close", "End it, and what runs there.", true},
+    {"new", "session_new", "Make a session and print its id.", false, NULL},
+    {"list", "session_list", "Those that live.", false, NULL},
+    {"show", "session_show", "One of them.", true, NULL},
+    {"interrupt", "session_interrupt", "KeyboardInterrupt in what runs there.", true,
+     NULL},
+    {"restart", "session_restart", "The same id, with nothing in it.", true, NULL},
+    {"close", "session_close", "End it, and what runs there.", true, NULL},
+    {"put", NULL, "Place FILE[=NAME]… beneath its /tmp.", true, session_files_put},
+    {"get", NULL, "Fetch NAME from there, or --all.", true, session_files_get},
+    {"files", NULL, "What is there, and what has changed since its last run.", true,
+     session_files_list},
 };
 
 static int
@@ -58,7 +67,11 @@ print_help(void)
     puts("usage: adyton session new [--policy NAME] [--limit FIELD=VALUE]… [--python "
          "PATH]\n"
          "       adyton session run ID [OPTION…] [FILE]\n"
-         "       adyton session list|show ID|interrupt ID|restart ID|close ID\n\n"
+         "       adyton session list|show ID|interrupt ID|restart ID|close ID\n"
+         "       adyton session put ID FILE[=NAME]…\n"
+         "       adyton session get ID NAME [--out PATH|-]\n"
+         "       adyton session get ID --all --out DIR|FILE.tar|-\n"
+         "       adyton session files ID [--json]\n\n"
          "A session is a cell of a supervisor (adyton serve) that stays between runs, "
          "with "
          "its variables,\nimports and files. The exit status is 1 when there is no such "
@@ -74,6 +87,9 @@ print_help(void)
                    "memory=64M or session_idle=5min.");
     help_print_row("--python PATH",
                    "With new: an interpreter that the supervisor serves.");
+    help_print_row("--out PATH",
+                   "With get: the file, or the folder, that is written; '-' is stdout.");
+    help_print_row("--all", "With get: all files, into a folder or as a tar archive.");
     help_print_row("--json", "Print what the supervisor says as one JSON document.");
     help_print_row("--socket PATH", "Where the supervisor listens (default: the user's "
                                     "own place).");
@@ -167,6 +183,22 @@ value_of(const char *name, int argc, char **argv, int *at)
     return strcmp(argv[*at], name) == 0 && *at + 1 < argc ? argv[++*at] : NULL;
 }
 
+/* Of the verbs about files. */
+static bool
+take_word(struct session_files *files, int argc, char **argv, int *at)
+{
+    const char *value;
+    if (strcmp(argv[*at], "--all") == 0)
+        files->all = true;
+    else if ((value = value_of("--out", argc, argv, at)))
+        files->out = value;
+    else if (argv[*at][0] != '-' && files->words_n < SESSION_WORDS_MAX)
+        files->words[files->words_n++] = argv[*at];
+    else
+        return false;
+    return true;
+}
+
 static bool
 take_option(struct wish *wish, int argc, char **argv, int *at)
 {
@@ -187,14 +219,14 @@ take_option(struct wish *wish, int argc, char **argv, int *at)
     else if (wish->verb->takes_id && !wish->session && argv[*at][0] != '-')
         wish->session = argv[*at];
     else
-        return false;
+        return wish->verb->carry_out && take_word(&wish->files, argc, argv, at);
     return true;
 }
 
 static int
 carry_out(struct wish *wish, int argc, char **argv)
 {
-    wish->request = json_pack("{s:s, s:s}", "type", wish->verb->type, "id", "1");
+    wish->request = json_pack("{s:s*, s:s}", "type", wish->verb->type, "id", "1");
     if (!wish->request)
         return complain("no memory for a request", EXIT_OUR_FAULT);
     for (int i = 2; i < argc; i++)
@@ -206,6 +238,11 @@ carry_out(struct wish *wish, int argc, char **argv)
         return print_help();
     if (wish->verb->takes_id && !wish->session)
         return complain("the session's id is missing", EXIT_WRONG_USE);
+    wish->files.socket = wish->socket;
+    wish->files.session = wish->session;
+    wish->files.json = wish->json;
+    if (wish->verb->carry_out)
+        return wish->verb->carry_out(&wish->files);
     if (wish->session &&
         json_object_set_new(wish->request, "session", json_string(wish->session)) < 0)
         return complain("the session's id is not text", EXIT_WRONG_USE);
@@ -237,8 +274,8 @@ session_command(int argc, char **argv)
         if (strcmp(name, verbs[i].name) == 0)
             wish.verb = &verbs[i];
     if (!wish.verb)
-        return complain("takes new, run, list, show, interrupt, restart or close: see "
-                        "'adyton session --help'",
+        return complain("takes new, run, list, show, interrupt, restart, close, put, get "
+                        "or files: see 'adyton session --help'",
                         EXIT_WRONG_USE);
     int status = carry_out(&wish, argc, argv);
     json_decref(wish.request);

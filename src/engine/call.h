@@ -60,5 +60,19 @@ enum call_result call_run(const struct call_request *request, struct outcome *re
  * which end with NULL. -ENOENT: nobody listens. -EPROTO: it is refused, and err says why. */
 int call_ask(const char *socket, const json_t *request, const char *const *types,
              json_t **ret, struct err *err) MUST_USE;
+/* Files of a session; see docs/PROTOCOL.md. -ENOENT: nobody listens; -EIDRM: no such session, or it
+ * has ended; -ENODATA: that file; -EPROTO: refused otherwise. err says why. */
+int call_put_session(const char *socket, const char *session, const struct job *job,
+                     struct err *err) MUST_USE;
+/* path NULL: all files, as a tar. on_data may fail, with err, and that is returned. *ret is what
+ * was said at the end. What came is what was sent: its length and hash are compared. */
+struct call_data {
+    int (*on_data)(void *context, struct span bytes, struct err *err);
+    void *context;
+};
+int call_get_session(const char *socket, const char *session, const char *path,
+                     const struct call_data *to, json_t **ret, struct err *err) MUST_USE;
+int call_list_session(const char *socket, const char *session, json_t **ret,
+                      struct err *err) MUST_USE;
 /* The supervisor's status as JSON text. -ENOENT: nobody listens. */
 int call_status(const char *socket, struct buf *ret, struct err *err) MUST_USE;

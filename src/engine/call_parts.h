@@ -25,5 +25,8 @@ int call_send(const struct call *call, struct span bytes, int fd,
 /* The next frame; the caller drops it. */
 int call_receive(struct call *call, json_t **ret, struct err *err) MUST_USE;
 int call_put_hello(struct buf *out) MUST_USE;
+struct job;
+/* ,"files":[…] */
+int call_put_files(struct buf *out, const struct job *job) MUST_USE;
 /* A string of a message; "" when there is none. */
 const char *call_text(const json_t *message, const char *name);

@@ -57,8 +57,8 @@ put_args(struct buf *out, const struct job *job)
     return r < 0 ? r : buf_append(out, "]", 1);
 }
 
-static int
-put_files(struct buf *out, const struct job *job)
+int
+call_put_files(struct buf *out, const struct job *job)
 {
     int r = buf_printf(out, ",\"files\":[");
     for (size_t i = 0; r == 0 && i < job->files_n; i++) {
@@ -114,7 +114,7 @@ put_job(struct buf *out, const struct job *job)
     if (r == 0 && job->has_stdin)
         r = protocol_put_data(out, "stdin", buf_span(&job->stdin_bytes));
     if (r == 0 && job->files_n > 0)
-        r = put_files(out, job);
+        r = call_put_files(out, job);
     return r;
 }
 

@@ -8,10 +8,10 @@ meanwhile stays within it, and within bounds.
 import base64
 import hashlib
 import io
+import json
 import os
 import sys
 import tarfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "integration"))
@@ -377,6 +377,84 @@ def gigabytes_and_many_names_are_bounded(place):
     same(len(session.tar()[0]), 1000, "the archive is bounded")
     session.get("huge", error=True)
     neighbour.is_alive("all of that")
+
+
+# --- the command line ---
+
+def verb(place, name, session, *words):
+    return place.call("session", name, session.id, *words, "--socket", place.socket)
+
+
+@suite.test()
+def put_get_and_files_as_commands(place):
+    session = Session(place)
+    here = place.file("a.csv", "x;y\n")
+    odd = place.file("main.py", "print(1)")
+    same(verb(place, "put", session, here, here + "=d/b.csv", odd).returncode, 0, "a put")
+    session.run("open('made.bin', 'wb').write(b'\\xff\\0' * 50000); open(b'odd\\xff\\n.txt', 'w').write('o')\n"
+                "open('\\x1b[2J', 'w'); import os; os.remove('a.csv')")
+    done = verb(place, "files", session)
+    check(b"\x1b" not in done.stdout and b"d/b.csv" in done.stdout and b"added" in done.stdout,
+          "the list, for a terminal", done)
+    listed = json.loads(verb(place, "files", session, "--json").stdout)
+    same(sorted(f["path"] for f in listed["files"])[1:4], ["d/b.csv", "made.bin", "main.py"], "as JSON")
+    out = os.path.join(place.path, "got.bin")
+    for words in (["--out", out], ["--out", place.path], ["--out=-"]):
+        done = verb(place, "get", session, "/tmp/made.bin", *words)
+        same(done.returncode, 0, "a get with %r: %r" % (words, done.stderr))
+    same(done.stdout, b"\xff\0" * 50000, "what is written to stdout")
+    for name in ("got.bin", "made.bin"):
+        with open(os.path.join(place.path, name), "rb") as file:
+            same(file.read(), b"\xff\0" * 50000, "what is in " + name)
+    os.symlink("/etc", os.path.join(place.path, "all"))
+    folder = os.path.join(place.path, "folder")
+    os.makedirs(os.path.join(folder, "main.py"))
+    os.symlink("/tmp", os.path.join(folder, "d"))
+    done = verb(place, "get", session, "--all", "--out", folder)
+    same(done.returncode, 1, "into a folder where two names are taken")
+    check(done.stderr.count(b"cannot write") == 2, "each is named", done.stderr)
+    same(sorted(os.listdir(os.fsencode(folder))),
+         [b"\x1b[2J", b"d", b"made.bin", b"main.py", b"odd\xff\n.txt"], "what is there then")
+    check(not os.path.exists("/tmp/b.csv"), "no link is followed")
+    archive = os.path.join(place.path, "all.tar")
+    same(verb(place, "get", session, "--all", "--out", archive).returncode, 0, "as an archive")
+    with tarfile.open(archive, errors="surrogateescape") as tar:
+        same(sorted(os.fsencode(m.name) for m in tar),
+             [b"\x1b[2J", b"d/b.csv", b"made.bin", b"main.py", b"odd\xff\n.txt"], "what is in it")
+
+
+@suite.test()
+def a_get_writes_where_it_was_told_only(place):
+    session = Session(place)
+    session.put(x="inside")
+    kept = place.file("kept", "mine")
+    link = os.path.join(place.path, "link")
+    os.symlink(kept, link)
+    done = verb(place, "get", session, "x", "--out", link)
+    same((done.returncode, open(kept).read()), (1, "mine"), "a link is no place: %r" % done.stderr)
+    same(verb(place, "get", session, "x", "--out", kept).returncode, 0, "a file is replaced")
+    same(open(kept).read(), "inside", "as a whole")
+    missing = os.path.join(place.path, "missing")
+    done = verb(place, "get", session, "nothing", "--out", missing)
+    same((done.returncode, os.path.exists(missing)), (1, False), "of what is not there nothing is made")
+    check(b"no such file" in done.stderr, "what is said", done.stderr)
+    before = os.getcwd()
+    os.chdir(place.path)
+    try:
+        same(verb(place, "get", session, "x").returncode, 0, "without --out it comes here")
+        done = verb(place, "get", session, "x")
+    finally:
+        os.chdir(before)
+    same((done.returncode, b"there already" in done.stderr), (1, True), "and replaces nothing")
+    for words in (["get"], ["get", "--all"], ["get", "a", "b"], ["put"], ["put", "/no/such"],
+                  ["files", "x"], ["files", "--out", "x"], ["get", "--all", "--out", "d", "x"]):
+        done = verb(place, words[0], session, *words[1:])
+        same(done.returncode, 2, "the exit status of %r: %r" % (words, done.stderr))
+    session.of("session_close")
+    for words in (["get", "x", "--out", "-"], ["put", kept], ["files"]):
+        done = verb(place, words[0], session, *words[1:])
+        same((done.returncode, b"has ended: closed on request" in done.stderr), (1, True),
+             "%r of one that has ended: %r" % (words, done.stderr))
 
 
 if __name__ == "__main__":
