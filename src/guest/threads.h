@@ -11,6 +11,8 @@ struct threads {
     size_t n;
 };
 
+/* In the zygote, before it imports: says how long an idle one may spin. */
+void threads_expect(void);
 /* In the zygote, when it has imported: finds the libraries. */
 void threads_prepare(struct threads *threads);
 /* In a cell: they may have as many, from now on, if this code uses them. */

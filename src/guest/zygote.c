@@ -376,6 +376,7 @@ zygote_run(void)
         fail("has no memory for its setup");
     if (cell_receive_setup(setup, &claims_fd, &err) < 0)
         cell_give_up(&err);
+    threads_expect();
     import_modules();
     tell_threads(setup->threads);
     threads_prepare(&zygote.threads);

@@ -55,6 +55,18 @@ a = numpy.ones((700, 700))
 b = a @ a
 print(len(os.listdir("/proc/self/task")))
 """
+SPIN = """
+import os, time
+import numpy
+time.sleep(0.3)
+ticks = []
+for thread in os.listdir("/proc/self/task"):
+    with open("/proc/self/task/%s/stat" % thread) as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    if int(thread) != os.getpid():
+        ticks.append(int(fields[11]) + int(fields[12]))
+print(len(ticks), max(ticks, default=0))
+"""
 NO_THREADS = "import os\nprint(len(os.listdir('/proc/self/task')))"
 REACH = """
 import gc, os, sys, types, json
@@ -211,6 +223,11 @@ def check_product_threads(tap, made, served):
                                  ["%r, not %r" % (warm["stdout"], cold["stdout"])])
     tap.point(name, problems, None if problems or cold["stdout"] != "1\n" else
               "a cold cell has one here, too")
+    idle = served.run(SPIN, policy="plain")
+    threads, ticks = (int(word) for word in idle["stdout"].split() or (0, 99))
+    tap.point("a thread that has nothing to compute sleeps soon", ran_warm(idle) +
+              ([] if ticks <= 1 and (threads > 0 or cold["stdout"] == "1\n") else
+               ["%d threads, the busiest of them used %d ticks" % (threads, ticks)]))
     none = served.run(NO_THREADS, policy="plain")
     tap.point("a program without matrices has one thread", ran_warm(none) +
               ([] if none["stdout"] == "1\n" else [none["stdout"]]))
