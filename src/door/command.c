@@ -34,7 +34,7 @@ const struct command command_table[] = {
      "--socket --policy --python --preload --max-runs --queue --memory-budget --ledger --help"},
     {"session", session_command,
      "Make, use and close sessions: cells that stay.",
-     "new run list show interrupt restart close put get files --policy --limit --python --out --all --json "
+     "new run list show interrupt restart close put get files --policy --limit --data --python --out --all --json "
      "--socket --help"},
     {"status", status_command,
      "Show what the supervisor is doing.", "--json --watch --socket --help"},

@@ -66,6 +66,7 @@ print_help(void)
 {
     puts("usage: adyton session new [--policy NAME] [--limit FIELD=VALUE]… [--python "
          "PATH]\n"
+         "                          [--data DIR[=NAME]]…\n"
          "       adyton session run ID [OPTION…] [FILE]\n"
          "       adyton session list|show ID|interrupt ID|restart ID|close ID\n"
          "       adyton session put ID FILE[=NAME]…\n"
@@ -85,6 +86,9 @@ print_help(void)
     help_print_row("--limit FIELD=VALUE",
                    "With new: a field of the policy, narrower, like "
                    "memory=64M or session_idle=5min.");
+    help_print_row("--data DIR[=NAME]",
+                   "With new: a folder of the host that is seen read-only in /data, "
+                   "where the policy's data_paths allow it.");
     help_print_row("--python PATH",
                    "With new: an interpreter that the supervisor serves.");
     help_print_row("--out PATH",
@@ -173,6 +177,26 @@ add_limit(json_t *request, const char *text)
                                        json_string(equals + 1)) == 0;
 }
 
+static bool
+add_data(json_t *request, const char *text)
+{
+    const char *equals = strrchr(text, '=');
+    AUTO_FREE char *folder =
+        strndup(text, equals ? (size_t)(equals - text) : strlen(text));
+    AUTO_FREE char *path = folder ? realpath(folder, NULL) : NULL;
+    if (!json_object_get(request, "data") &&
+        json_object_set_new(request, "data", json_array()) < 0)
+        return false;
+    /* One that is not there is refused by the supervisor, in words. */
+    json_t *item = json_pack("{s:s}", "path", path ? path : text);
+    if (!item ||
+        (equals && json_object_set_new(item, "name", json_string(equals + 1)) < 0)) {
+        json_decref(item);
+        return false;
+    }
+    return json_array_append_new(json_object_get(request, "data"), item) == 0;
+}
+
 /* The value of `--NAME VALUE` or `--NAME=VALUE` at argv[*at], or NULL. */
 static const char *
 value_of(const char *name, int argc, char **argv, int *at)
@@ -216,6 +240,8 @@ take_option(struct wish *wish, int argc, char **argv, int *at)
         return json_object_set_new(wish->request, "python", json_string(value)) == 0;
     else if (is_new && (value = value_of("--limit", argc, argv, at)))
         return add_limit(wish->request, value);
+    else if (is_new && (value = value_of("--data", argc, argv, at)))
+        return add_data(wish->request, value);
     else if (wish->verb->takes_id && !wish->session && argv[*at][0] != '-')
         wish->session = argv[*at];
     else

@@ -264,6 +264,10 @@ add_environment(struct pool *pool, const struct policy *policy,
                 const struct job_folders *folders, const char *python, struct err *err)
 {
     struct pool_place *place = &pool->places[pool->places_n];
+    if (!has_room(pool, folders) && pool->places_n < ENVIRONMENTS_MAX)
+        return err_set(err, -EAGAIN,
+                       "there are warm cells with %d other sets of data folders already",
+                       ENVIRONMENTS_WITH_FOLDERS_MAX);
     if (!has_room(pool, folders))
         return err_set(err, -EAGAIN, "there are %d kinds of warm cells already",
                        ENVIRONMENTS_MAX);

@@ -372,8 +372,13 @@ static const struct field run_fields[] = {
     {"session", take_session},     {NULL, NULL},
 };
 static const struct field new_fields[] = {
-    {"type", take_type},     {"id", take_id},         {"policy", take_policy},
-    {"limits", take_limits}, {"python", take_python}, {NULL, NULL},
+    {"type", take_type},
+    {"id", take_id},
+    {"policy", take_policy},
+    {"limits", take_limits},
+    {"python", take_python},
+    {"data", take_data},
+    {NULL, NULL},
 };
 static const struct field session_fields[] = {
     {"type", take_type}, {"id", take_id}, {"session", take_session}, {NULL, NULL}};

@@ -132,5 +132,9 @@ serve_job_examine(struct serve_job *job, const char *session, struct err *err)
         r = check_python(job, err);
     if (r == 0)
         r = take_data(job, err);
+    if (r == 0 && job->opens && session[0] != '\0') /* it begins again */
+        job->asked->job.folders = job->session->folders;
+    else if (r == 0 && job->opens)
+        job->session->folders = job->asked->job.folders;
     return r;
 }

@@ -379,6 +379,55 @@ def gigabytes_and_many_names_are_bounded(place):
     neighbour.is_alive("all of that")
 
 
+# --- data folders ---
+
+def lab(place):
+    os.makedirs(os.path.join(place.path, "lab", "sub"))
+    for name in ("lab/a.txt", "lab/sub/b.txt"):
+        place.file(name, name)
+    os.chmod(place.path, 0o755)
+    return place.file("lab.yaml", "name: lab\nextends: standard\nvalidation: 'off'\n"
+                      "data_paths:\n  - '%s'\n" % os.path.join(place.path, "lab"))
+
+
+READ = """
+try:
+    open('/data/new', 'w')
+except OSError as error:
+    print(type(error).__name__)
+import os
+print(sorted(os.listdir('/data')), open('/data/a.txt').read())
+"""
+
+
+@suite.test("--policy", lab)
+def data_folders_of_a_session(place):
+    folder = os.path.join(place.path, "lab")
+    session = Session(place, policy="lab", data=[{"path": folder}])
+    wanted = "SecurityError\n['a.txt', 'sub'] lab/a.txt\n"
+    for _ in range(2):
+        same(session.run(READ)["stdout"], wanted, "what is seen, and not written")
+    same(session.of("session_restart")["type"], "session", "the answer to a restart")
+    same(session.run(READ)["stdout"], wanted, "after it")
+    same(session.files()[0], {}, "the list of its files")
+    done = place.call("session", "new", "--policy", "lab", "--data", folder + "/sub=deep",
+                      "--socket", place.socket)
+    same(done.returncode, 0, "as a command: %r" % done.stderr)
+    other = Session(place, policy="lab")
+    answer = other.ask("run", session=done.stdout.decode().strip(),
+                       code="print(open('/data/deep/b.txt').read())")["outcome"]
+    same(answer["stdout"], "lab/sub/b.txt\n", "its own folder: %r" % answer["stderr"])
+    same(other.run("import os; print(os.path.exists('/data/a.txt'))")["stdout"], "False\n",
+         "a session without")
+    for path in ("/etc", folder + "/missing"):
+        answer = other.ask("session_new", policy="lab", data=[{"path": path}])
+        check(answer["type"] == "error" and answer["code"] in ("limit", "request"),
+              "%s is refused" % path, answer)
+    for field in ({"workspace": "w"}, {"files": []}, {"stdin": ""}):
+        answer = other.ask("session_new", policy="lab", **field)
+        same((answer["type"], answer["code"]), ("error", "request"), "%r" % field)
+
+
 # --- the command line ---
 
 def verb(place, name, session, *words):
