@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "engine/serve_parts.h"
 #include "jail/cgroup.h"
 
@@ -121,8 +122,7 @@ watch_socket(struct serve *serve, struct err *err)
     serve->on_accept = event_new(serve->base, serve->listener, EV_READ | EV_PERSIST,
                                  serve_accept, serve);
     serve->on_accept_again = event_new(serve->base, -1, 0, on_accept_again, serve);
-    serve->on_last = event_new(serve->base, -1, 0, on_last, serve);
-    if (!serve->on_accept || !serve->on_accept_again || !serve->on_last ||
+    if (!serve->on_accept || !serve->on_accept_again ||
         event_add(serve->on_accept, NULL) < 0)
         return err_set(err, -ENOMEM, "no memory for the socket's events");
     return 0;
@@ -207,9 +207,12 @@ begin(struct serve *serve, struct err *err)
         r = serve_record_open(serve, err);
     if (r == 0)
         r = pool_new(&pool, &serve->pool, err);
+    serve->on_last = event_new(serve->base, -1, 0, on_last, serve);
+    if (r == 0 && !serve->on_last)
+        r = err_set(err, -ENOMEM, "no memory for the loop's events");
     if (r == 0)
         warm_up(serve);
-    return r < 0 ? r : watch_socket(serve, err);
+    return r;
 }
 
 static void
@@ -236,22 +239,52 @@ finish(struct serve *serve)
     free(serve);
 }
 
-int
-serve_run(const struct serve_options *options, struct err *err)
+static struct serve *
+serve_new(const struct serve_options *options)
 {
     struct serve *serve = calloc(1, sizeof(*serve));
     if (!serve)
-        return err_set(err, -ENOMEM, "no memory for a supervisor");
+        return NULL;
     serve->options = options;
     serve->listener = -1;
     serve->started_us = clock_now_us();
     serve->rates.second = serve->started_us / 1000000U;
+    return serve;
+}
+
+int
+serve_run(const struct serve_options *options, struct err *err)
+{
+    struct serve *serve = serve_new(options);
+    if (!serve)
+        return err_set(err, -ENOMEM, "no memory for a supervisor");
     int r = begin(serve, err);
+    if (r == 0)
+        r = watch_socket(serve, err);
     if (r == 0) {
         serve_note(serve, "listens on %s", serve->socket);
         serve_systemd_notify("READY=1");
         event_base_dispatch(serve->base);
     }
+    finish(serve);
+    return r;
+}
+
+int
+serve_run_one(const struct serve_options *options, int fd, struct err *err)
+{
+    AUTO_CLOSE int own = fd;
+    struct serve *serve = serve_new(options);
+    if (!serve)
+        return err_set(err, -ENOMEM, "no memory for a supervisor");
+    serve->is_private = true;
+    int r = begin(serve, err);
+    if (r == 0)
+        r = fd_set_nonblocking(own);
+    if (r == 0)
+        r = serve_client_welcome(serve, &own, err);
+    if (r == 0)
+        event_base_dispatch(serve->base);
     finish(serve);
     return r;
 }

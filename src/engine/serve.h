@@ -42,6 +42,10 @@ struct serve_options {
  * it is told again. An error means that it could not begin. */
 int serve_run(const struct serve_options *options, struct err *err) MUST_USE;
 
+/* Serves the client at the other end of a connected socket and nobody else: no place to listen on.
+ * Takes fd over. Ends everything, without waiting for what runs, when that client is gone. */
+int serve_run_one(const struct serve_options *options, int fd, struct err *err) MUST_USE;
+
 /* $XDG_RUNTIME_DIR/adyton/adyton.sock; as root /run/adyton/adyton.sock. -ENOENT: this
  * user has no such place. */
 int serve_default_socket(char path[SERVE_PATH_BYTES], struct err *err) MUST_USE;

@@ -196,6 +196,8 @@ on_later(evutil_socket_t fd, short what, void *context)
         return;
     }
     serve_client_free(client);
+    if (serve->is_private)
+        event_base_loopbreak(serve->base);
     serve_check_drained(serve);
 }
 
@@ -459,24 +461,24 @@ client_new(struct serve *serve, int *fd)
     return client;
 }
 
-static void
-welcome(struct serve *serve, int *fd)
+int
+serve_client_welcome(struct serve *serve, int *fd, struct err *err)
 {
-    struct err err = {0};
-    int r = serve_check_peer(*fd, &err);
+    int r = serve_check_peer(*fd, err);
     if (r == 0 && serve->clients_n >= SERVE_CLIENTS_MAX)
-        r = err_set(&err, -EBUSY, "%d clients are connected", SERVE_CLIENTS_MAX);
+        r = err_set(err, -EBUSY, "%d clients are connected", SERVE_CLIENTS_MAX);
     if (r < 0) {
-        serve_reply_refusal(*fd, &err);
-        return;
+        serve_reply_refusal(*fd, err);
+        return r;
     }
     struct serve_client *client = client_new(serve, fd);
     if (!client)
-        return;
+        return err_set(err, -ENOMEM, "no memory for a client");
     serve_reply_hello(client);
     serve_client_flush_soon(client);
     set_reading(client);
     read_some(client); /* most send at once: a turn of the loop saved */
+    return 0;
 }
 
 void
@@ -486,8 +488,9 @@ serve_accept(evutil_socket_t listener, short what, void *context)
     struct serve *serve = context;
     for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
         AUTO_CLOSE int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        struct err err;
         if (fd >= 0) {
-            welcome(serve, &fd);
+            (void)!serve_client_welcome(serve, &fd, &err); /* it was told */
             continue;
         }
         if (errno == EINTR || errno == ECONNABORTED)

@@ -80,6 +80,7 @@ struct serve {
     struct serve_policy *policies[SERVE_POLICIES];
     size_t policies_n;
 
+    bool is_private; /* serves one client, and ends with it */
     int listener;
     ino_t socket_inode; /* of the one that we made, and remove; 0: none */
     char socket[SERVE_PATH_BYTES];
@@ -164,6 +165,8 @@ void serve_systemd_notify(const char *state);
 
 /* --- serve_client.c --- */
 void serve_accept(evutil_socket_t fd, short what, void *context);
+/* One that is connected already; takes *fd over. */
+int serve_client_welcome(struct serve *serve, int *fd, struct err *err) MUST_USE;
 /* Sends what is pending, now or when the client reads. May close it. */
 void serve_client_flush(struct serve_client *client);
 /* Within a few milliseconds, with whatever follows until then. */
