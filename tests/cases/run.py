@@ -1,11 +1,11 @@
 """Runs the corpus through the real program:
-`run.py BUILD [--as root,user] [--only 41,62] [--warm]`.
+`run.py BUILD [--as root,user] [--only 41,62] [--warm | --session]`.
 
 BUILD is the folder that holds the program, or the program. Prints TAP. Each attack is run
 outside of the sandbox first; then each row of expect.py runs once as root and once as an
 ordinary user; after every run the host must be as it was.
 
-With --warm the rows run in the warm cells of a supervisor, one for each identity. The same
+With --session they run in sessions of such a supervisor, each in one of its own. With --warm the rows run in the warm cells of a supervisor, one for each identity. The same
 is expected of them; the controls, which tell nothing of cells, are left to the cold suite.
 """
 
@@ -24,6 +24,7 @@ import checks        # noqa: E402
 import controls      # noqa: E402
 import expect        # noqa: E402
 import host          # noqa: E402
+import in_session    # noqa: E402
 import leftovers     # noqa: E402
 import supervisor    # noqa: E402
 from tap import Tap  # noqa: E402
@@ -44,6 +45,7 @@ class Context:
         self.identities, self.control = {}, None
         self.who = who
         self.supervisors = {}     # label to supervisor: there rows run warm
+        self.in_session = False   # … or in sessions
 
     def __enter__(self):
         self.control = host.as_control(self.base)
@@ -72,7 +74,7 @@ class Run:
         self.ctx, self.row, self.identity = ctx, row, identity
         self.case = ctx.corpus[row.number]
         self.reached = reached   # what connected to the host's listeners
-        self.out_dir, self.results = None, []
+        self.out_dir, self.results, self.problems = None, [], []
 
     @property
     def result(self):
@@ -80,10 +82,15 @@ class Run:
 
     def go(self):
         sources = [self.case.path]
-        if self.row.separate:
+        if self.row.separate or expect.PLAIN not in self.row.modes:
             sources = self._parts()
-        for source in sources:
-            self.results.append(self._one(source))
+        if not self.ctx.in_session:
+            self.results = [self._one(source) for source in sources]
+        elif self.row.separate:
+            for source in sources:
+                self._in_session([source])
+        else:
+            self._in_session(sources)
         return self
 
     def again(self):
@@ -100,8 +107,9 @@ class Run:
     def _options(self):
         row = self.row
         served = self.ctx.supervisors.get(self.identity.label)
-        options = served.options_for(row.policy) if served else \
-            ["--policy", os.path.join(self.ctx.policies, row.policy + ".yaml")]
+        options = ["--policy", os.path.join(self.ctx.policies, row.policy + ".yaml")]
+        if served:
+            options = [] if self.ctx.in_session else served.options_for(row.policy)
         options += row.options
         if row.files:
             folder = self.identity.folder("files")
@@ -114,19 +122,36 @@ class Run:
             options += ["--stdin", os.path.join(folder, "stdin")]
         if row.collect:
             self.out_dir = self.identity.folder("out")
-            options += ["--out", self.out_dir]
+            options += [] if self.ctx.in_session else ["--out", self.out_dir]
         return options
 
     def _one(self, source):
-        # Our standard input stays open and says nothing: a cell must never wait for it.
-        reader, writer = os.pipe()
-        try:
+        with silence() as stdin:
             return cell.run(self.ctx.program, self.identity, self._options(), source,
-                            stdin=reader, environment=self.row.environment,
+                            stdin=stdin, environment=self.row.environment,
                             limit_s=60 * SLOWNESS)
-        finally:
-            os.close(reader)
-            os.close(writer)
+
+    def _in_session(self, sources):
+        served = self.ctx.supervisors[self.identity.label]
+        folder = self.identity.folder("alive")
+        _write(os.path.join(folder, "alive.py"), in_session.ALIVE)
+        with silence() as stdin:
+            results, problems = in_session.one(
+                self.ctx.program, served, self.row, sources, self._options(), self.out_dir,
+                os.path.join(folder, "alive.py"), stdin, 60 * SLOWNESS)
+        self.results += results
+        self.problems += problems
+
+
+@contextlib.contextmanager
+def silence():
+    """Standard input that stays open and says nothing: a cell must never wait for it."""
+    reader, writer = os.pipe()
+    try:
+        yield reader
+    finally:
+        os.close(reader)
+        os.close(writer)
 
 
 def _write(path, data):
@@ -138,10 +163,15 @@ def _write(path, data):
 def judge(ctx, run):
     """Every way in which this run is not what its row says."""
     row, case, result = run.row, run.case, run.result
-    problems = cell.problems_of_form(result)
+    problems = run.problems + cell.problems_of_form(result, ctx.in_session)
     if result.outcome is None or result.hung:
         return problems + [result.describe()]
-    problems += _fact_problems(row, result) + _text_problems(row, case, result)
+    problems += _fact_problems(row, result)
+    problems += _text_problems(row, case, "".join(one.stdout for one in run.results)
+                               if row.runs else result.stdout, result.stdout)
+    if row.runs and [one.status for one in run.results[:-1]] != row.runs:
+        problems.append("the runs before must be %r: %r"
+                        % (row.runs, [one.describe() for one in run.results[:-1]]))
     problems += _incident_problems(row, result)
     if row.within and result.seconds > row.within * SLOWNESS:
         problems.append("took %.2f s, at most %.1f s" % (result.seconds, row.within))
@@ -155,7 +185,8 @@ def judge(ctx, run):
     if run.identity.label in ctx.supervisors:
         problems += ["it ran %s, not in a warm cell" % result.get("engine", "start")
                      for result in run.results
-                     if result.get("engine", "start") not in ("pool", "warm")]
+                     if result.get("engine", "start") not in
+                     (("session",) if ctx.in_session else ("pool", "warm"))]
     return problems + ([result.describe()] if problems else [])
 
 
@@ -185,14 +216,14 @@ def _fact_problems(row, result):
     return problems
 
 
-def _text_problems(row, case, result):
+def _text_problems(row, case, text, last):
     has, lacks = list(row.has), list(row.lacks) + ["ESCAPED", "LEAK"]
     if row.headers:
         has, lacks = has + case.has, lacks + case.lacks
-    problems = ["stdout must have %r" % text for text in has if text not in result.stdout]
-    problems += ["stdout must not have %r" % text for text in sorted(set(lacks))
-                 if text in result.stdout]
-    if row.stdout is not None and result.stdout != row.stdout:
+    problems = ["stdout must have %r" % words for words in has if words not in text]
+    problems += ["stdout must not have %r" % words for words in sorted(set(lacks))
+                 if words in text]
+    if row.stdout is not None and last != row.stdout:
         problems.append("stdout must be %r" % row.stdout[:200])
     return problems
 
@@ -260,18 +291,20 @@ NO_CANARY = NoCanary()
 def run_all(ctx, tap, rows, identity, missing, watch):
     for row in rows:
         case = ctx.corpus[row.number]
-        if expect.PLAIN not in row.modes:
-            continue  # its runs are those of a session: tests/sessions/run.py
+        if expect.PLAIN not in row.modes and not ctx.in_session:
+            continue  # its runs are those of a session
         elif row.needs in missing:
             tap.point("%s: %s" % (identity.label, case.file[:-3]),
                       skip="%s has no %s" % (controls.PYTHON, row.needs))
+        elif ctx.in_session and isinstance(row.session, str):
+            tap.point("%s: %s" % (identity.label, case.file[:-3]), skip=row.session)
         else:
             run_row(ctx, tap, row, identity, watch)
 
 
 def run_warm(ctx, tap, rows, identity, missing):
     """The rows in warm cells; after the supervisor's end nothing at all may be left."""
-    rows = [row.as_warm() for row in rows]
+    rows = [row.as_session() if ctx.in_session else row.as_warm() for row in rows]
     before = leftovers.Watch([identity])
     policies = {row.policy: os.path.join(ctx.policies, row.policy + ".yaml") for row in rows}
     with supervisor.Supervisor(ctx.program, identity, policies) as served:
@@ -317,6 +350,7 @@ def main():
     parser.add_argument("--only", default="", help="numbers of cases, with commas between")
     parser.add_argument("--no-controls", action="store_true")
     parser.add_argument("--warm", action="store_true", help="in the cells of a supervisor")
+    parser.add_argument("--session", action="store_true", help="in sessions of a supervisor")
     args = parser.parse_args()
     only = {int(n) for n in args.only.split(",") if n}
     tap = Tap()
@@ -326,7 +360,8 @@ def main():
         base = stack.enter_context(host.scratch())
         canary = stack.enter_context(host.Canary()) if os.geteuid() == 0 else NO_CANARY
         ctx = stack.enter_context(Context(base, args.build, canary, args.who.split(",")))
-        run_suite(ctx, tap, only, not args.no_controls, args.warm)
+        ctx.in_session = args.session
+        run_suite(ctx, tap, only, not args.no_controls, args.warm or args.session)
     return tap.finish()
 
 

@@ -102,7 +102,7 @@ def refusal(program, identity, policy, source):
     return result.get("message") if result.status == "failed" else None
 
 
-def problems_of_form(result):
+def problems_of_form(result, in_session=False):
     """What is wrong with the outcome whatever was run: form, exit status, layers."""
     if result.hung:
         return ["adyton did not return; it was killed after %.0f s" % result.seconds]
@@ -111,7 +111,7 @@ def problems_of_form(result):
     found = []
     if result.get("schema") != SCHEMA:
         found.append("schema is %r" % result.get("schema"))
-    if result.get("session_id") is not None:
+    if result.get("session_id") is not None and not in_session:
         found.append("session_id is %r outside a session" % result.get("session_id"))
     found += _exit_problems(result)
     if result.status not in ("failed", "rejected"):
