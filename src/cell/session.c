@@ -16,7 +16,7 @@
 #include "cell/cell_parts.h"
 
 enum {
-    GRACE_MS = 500, /* from KeyboardInterrupt to the end */
+    DEATH_MS = 500, /* from a hung-up guest to the word of its factory */
     US_PER_MS = 1000,
     STRAY_MAX = 64, /* messages of no guest of ours, in the session's life */
 };
@@ -119,7 +119,7 @@ session_hear(struct cell *cell)
     if (n <= 0) {
         /* The program is dead, and its factory tells how; or the code has closed it. */
         cell_forget(&cell->on_guest);
-        const struct timeval wait = {.tv_usec = GRACE_MS * US_PER_MS};
+        const struct timeval wait = {.tv_usec = DEATH_MS * US_PER_MS};
         if (cell->rests)
             event_add(cell->on_wall, &wait);
         return;
@@ -144,7 +144,8 @@ _Static_assert(sizeof(struct guest_ended) != sizeof(struct guest_checked) &&
 bool
 session_interrupt(struct cell *cell, enum cause cause)
 {
-    const struct timeval grace = {.tv_usec = GRACE_MS * US_PER_MS};
+    const struct timeval grace =
+        cell_time_of(cell->request.policy->session_grace_ms * US_PER_MS);
     if (!session_is_on(cell) || !cell->going || cell->interrupted != CAUSE_NONE)
         return false;
     cell->interrupted = cause;

@@ -114,6 +114,8 @@ print_kind(const json_t *kind)
     if (json_is_true(json_object_get(kind, "ready")))
         printf(", zygote up %s with %lld cells so far\n", format_ms(age_s * 1000, age),
                of_kind(kind, "cells"));
+    else if (json_is_true(json_object_get(kind, "given_back")))
+        puts(", no zygote: given back because memory was short");
     else
         puts(", no zygote yet: runs are cold");
 }
@@ -127,6 +129,34 @@ print_pool(const json_t *status)
            number(status, "cells", "idle"), number(status, "cells", "busy"));
     for (size_t i = 0; i < json_array_size(kinds); i++)
         print_kind(json_array_get(kinds, i));
+}
+
+static void
+print_sessions(const json_t *status)
+{
+    static const double mib = 1024.0 * 1024.0;
+    row("sessions");
+    printf("%lld open of at most %lld; %lld idle, with %.1f MiB\n",
+           number(status, "sessions", "open"), number(status, "sessions", "max"),
+           number(status, "sessions", "idle"),
+           (double)number(status, "sessions", "idle_bytes") / mib);
+}
+
+static void
+print_pressure(const json_t *status)
+{
+    static const double mib = 1024.0 * 1024.0;
+    const json_t *pressure = json_object_get(status, "pressure");
+    const json_t *given = json_object_get(pressure, "given_back");
+    const char *level = json_string_value(json_object_get(pressure, "level"));
+    const char *where = json_string_value(json_object_get(pressure, "where"));
+    row("pressure");
+    printf("%s: %.0f of %.0f MiB left (%s)", level ? level : "?",
+           (double)of_kind(pressure, "available_bytes") / mib,
+           (double)of_kind(pressure, "total_bytes") / mib, where ? where : "?");
+    printf("; given back: %lld cells, %lld zygotes, %lld sessions\n",
+           of_kind(given, "cells"), of_kind(given, "zygotes"),
+           of_kind(given, "sessions"));
 }
 
 static void
@@ -152,6 +182,8 @@ print_table(const json_t *status)
            real(status, "runs", "per_second_10s"), real(status, "runs", "per_second_60s"),
            real(status, "runs", "average_ms"));
     print_memory(status);
+    print_pressure(status);
+    print_sessions(status);
     print_policies(status);
 }
 

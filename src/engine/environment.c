@@ -1,5 +1,5 @@
 /* Zygote generations and idle cells of one environment: see environment.h. */
-#include "engine/environment.h"
+#include "engine/environment_parts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,6 +14,8 @@ enum {
      * after that many, or after that long, so that neither can be learned and used. */
     GENERATION_CELLS = 10000,
     GENERATION_S = 3600,
+    /* Sessions keep their places in a factory: another one begins before this one is full. */
+    GENERATION_LIVE = FACTORY_CELLS_MAX / 4 * 3,
     MAKING_MAX = 4, /* asked of a factory at once */
     RETRY_S = 5,    /* before a zygote is replaced that died young; doubled each time */
     RETRY_MAX_S = 320,
@@ -22,44 +24,6 @@ enum {
     US_PER_MS = 1000,
 };
 
-/* One zygote, and the cells that came from it. */
-struct generation {
-    struct generation *next;
-    struct environment *environment;
-    struct zygote *zygote;
-    bool ready, dead;
-    uint64_t made, live; /* cells asked for, and those not freed yet */
-    uint64_t born_us;
-};
-
-/* A cell and where it is from. */
-struct member {
-    struct member *next; /* in the list that it stands in */
-    struct generation *generation;
-    struct cell *cell;
-};
-
-struct environment {
-    struct environment_options options;
-    struct policy policy;
-    struct job_folders folders;
-    struct generation *current; /* ready, or NULL */
-    struct generation *coming;  /* starting, or NULL */
-    struct generation *retired; /* their last cells are still there */
-    struct member *making;      /* asked for */
-    struct member *idle;
-    struct member *taken;
-    struct environment_wait *waits;
-    struct event *later;  /* now, but not from here: buries, and looks for age */
-    struct event *revive; /* starts a zygote */
-    struct event *again;  /* makes cells again */
-    struct event *shrink;
-    uint64_t idle_n, making_n, target;
-    uint64_t wait_s; /* before the next zygote */
-    bool freeing;
-};
-
-static void refill(struct environment *environment);
 static void dismiss_outdated(struct environment *environment);
 
 /* --- generations --- */
@@ -96,11 +60,11 @@ on_ready(void *context)
     }
     environment->current = generation;
     dismiss_outdated(environment);
-    refill(environment);
+    environment_refill(environment);
 }
 
-static void
-replace(struct environment *environment)
+void
+environment_replace(struct environment *environment)
 {
     struct timeval wait = {.tv_sec = (time_t)environment->wait_s};
     if (!environment->coming && !event_pending(environment->revive, EV_TIMEOUT, NULL))
@@ -185,7 +149,7 @@ start_generation(struct environment *environment, struct err *err)
 static bool
 is_old(const struct generation *generation)
 {
-    return generation->made >= GENERATION_CELLS ||
+    return generation->made >= GENERATION_CELLS || generation->live >= GENERATION_LIVE ||
            clock_now_us() - generation->born_us > GENERATION_S * 1000000ULL;
 }
 
@@ -210,8 +174,8 @@ on_later(evutil_socket_t fd, short what, void *context)
     (void)what;
     struct environment *environment = context;
     bury_retired(environment);
-    if (!environment->current || is_old(environment->current))
-        replace(environment);
+    if (!environment->rests && (!environment->current || is_old(environment->current)))
+        environment_replace(environment);
 }
 
 static void
@@ -221,10 +185,11 @@ on_revive(evutil_socket_t fd, short what, void *context)
     (void)what;
     struct environment *environment = context;
     struct err err;
-    if (environment->coming || start_generation(environment, &err) == 0)
+    if (environment->coming || environment->rests ||
+        start_generation(environment, &err) == 0)
         return;
     learn_from_death(environment, true, &err);
-    replace(environment);
+    environment_replace(environment);
 }
 
 static void
@@ -232,7 +197,7 @@ on_again(evutil_socket_t fd, short what, void *context)
 {
     (void)fd;
     (void)what;
-    refill(context);
+    environment_refill(context);
 }
 
 /* --- members --- */
@@ -268,32 +233,25 @@ member_free(struct member *member)
     free(member);
 }
 
-/* An idle cell goes. From here it is in no list: a job must not be given to it. */
-static void
-dismiss(struct environment *environment, struct member *member)
+/* The oldest idle cell goes; they stand in the order in which they came. From here it is in no
+ * list: a job must not be given to it. */
+void
+environment_dismiss(struct environment *environment)
 {
-    unlink_member(&environment->idle, member);
+    struct member *member = environment->idle;
+    environment->idle = member->next;
     environment->idle_n--;
     cell_stop(member->cell); /* on_lost frees it */
 }
 
-static struct member *
-oldest_idle(const struct environment *environment)
-{
-    struct member *member = environment->idle;
-    while (member && member->next)
-        member = member->next;
-    return member;
-}
-
-/* The newest idle cell gets the next job, so those of a retired zygote would stay, and keep it.
- * One goes when its zygote is replaced, and one for each that comes: there are always others. */
+/* Those of a retired zygote keep it. One goes when its zygote is replaced, and one for each that
+ * comes: there are always others. */
 static void
 dismiss_outdated(struct environment *environment)
 {
-    struct member *oldest = oldest_idle(environment);
+    const struct member *oldest = environment->idle;
     if (oldest && environment->current && oldest->generation != environment->current)
-        dismiss(environment, oldest);
+        environment_dismiss(environment);
 }
 
 static void
@@ -311,7 +269,7 @@ on_idle(void *context)
         environment->waits = wait->next;
         wait->on_idle(wait->context);
     }
-    refill(environment);
+    environment_refill(environment);
 }
 
 /* It failed to come up, or ended while it was idle: by our wish, or by somebody's kill. Whoever
@@ -368,18 +326,20 @@ waiting(const struct environment *environment)
     return n;
 }
 
-static void
-refill(struct environment *environment)
+void
+environment_refill(struct environment *environment)
 {
     if (!environment->current || environment->freeing)
         return;
-    uint64_t want = environment->target + waiting(environment);
+    uint64_t kept =
+        environment->target < environment->most ? environment->target : environment->most;
+    uint64_t want = kept + waiting(environment);
     while (environment->making_n < MAKING_MAX &&
            environment->idle_n + environment->making_n < want &&
            make_member(environment) == 0)
         continue;
     if (is_old(environment->current))
-        replace(environment);
+        environment_replace(environment);
 }
 
 static void
@@ -391,7 +351,7 @@ on_shrink(evutil_socket_t fd, short what, void *context)
     if (environment->target > environment->options.idle_min)
         environment->target--;
     if (environment->idle_n > environment->target && environment->idle)
-        dismiss(environment, oldest_idle(environment));
+        environment_dismiss(environment);
 }
 
 /* --- the door --- */
@@ -407,6 +367,8 @@ environment_new(const struct environment_options *options, struct environment **
     environment->options = *options;
     environment->folders = *options->folders;
     environment->target = options->idle_min;
+    environment->most = UINT64_MAX;
+    environment->used_us = clock_now_us();
     environment->later = event_new(options->base, -1, 0, on_later, environment);
     environment->revive = event_new(options->base, -1, 0, on_revive, environment);
     environment->again = event_new(options->base, -1, 0, on_again, environment);
@@ -466,51 +428,11 @@ environment_free(struct environment *environment)
     free(environment);
 }
 
-static bool
-same_list(const struct policy_list *a, const struct policy_list *b)
-{
-    if (a->n != b->n)
-        return false;
-    for (size_t i = 0; i < a->n; i++)
-        if (strcmp(a->items[i], b->items[i]) != 0)
-            return false;
-    return true;
-}
-
-bool
-environment_fits(const struct environment *environment, const struct policy *policy,
-                 const struct job_folders *folders, const char *python)
-{
-    const struct policy *own = &environment->policy;
-    const char *ours = environment->options.python;
-    bool same_python = python == ours || (python && ours && strcmp(python, ours) == 0);
-    return same_python && policy->isolation == own->isolation &&
-           policy->processes == own->processes && policy->network == own->network &&
-           policy->disk_bytes == own->disk_bytes &&
-           policy->disk_inodes == own->disk_inodes && policy->cgroup == own->cgroup &&
-           policy->cpus == own->cpus && policy->memory_bytes <= own->memory_bytes &&
-           policy->pids <= own->pids && policy->file_bytes <= own->file_bytes &&
-           policy->open_files <= own->open_files &&
-           same_list(&policy->read_paths, &own->read_paths) &&
-           job_folders_alike(folders, &environment->folders);
-}
-
-bool
-environment_has_folders(const struct environment *environment)
-{
-    return environment->folders.n > 0;
-}
-
-const struct image *
-environment_image(const struct environment *environment)
-{
-    return environment->options.image;
-}
-
 struct cell *
 environment_take(struct environment *environment)
 {
     struct member *member = environment->idle;
+    environment->used_us = clock_now_us();
     if (!member) {
         /* More are wanted than were kept. */
         uint64_t more = environment->target * 2;
@@ -529,6 +451,14 @@ bool
 environment_await(struct environment *environment, struct environment_wait *wait,
                   bool patient)
 {
+    struct err err;
+    if (environment->rests) { /* it is wanted: by who cannot wait, the next time */
+        environment->rests = false;
+        if (!environment->coming && start_generation(environment, &err) < 0)
+            learn_from_death(environment, true, &err);
+        if (!environment->coming)
+            environment_replace(environment);
+    }
     if (!environment->current && !(patient && environment->coming))
         return false;
     struct environment_wait **at = &environment->waits;
@@ -536,7 +466,7 @@ environment_await(struct environment *environment, struct environment_wait *wait
         at = &(*at)->next;
     wait->next = NULL;
     *at = wait;
-    refill(environment);
+    environment_refill(environment);
     return true;
 }
 
@@ -559,37 +489,5 @@ environment_give_back(struct environment *environment, struct cell *cell)
             member_free(member);
             break;
         }
-    refill(environment);
-}
-
-static void
-add_generations(const struct generation *generation, struct environment_status *sum)
-{
-    for (; generation; generation = generation->next) {
-        if (generation->dead)
-            continue;
-        sum->zygotes++;
-        sum->memory_bytes += zygote_memory_bytes(generation->zygote);
-    }
-}
-
-void
-environment_status(const struct environment *environment, struct environment_status *ret)
-{
-    const struct generation *current = environment->current;
-    *ret = (struct environment_status){.policy = environment->policy.name,
-                                       .idle = environment->idle_n,
-                                       .making = environment->making_n,
-                                       .ready = current != NULL};
-    add_generations(current, ret);
-    add_generations(environment->coming, ret);
-    add_generations(environment->retired, ret);
-    if (current) {
-        ret->cells = current->made;
-        ret->age_ms = (clock_now_us() - current->born_us) / US_PER_MS;
-    }
-    for (const struct member *at = environment->idle; at; at = at->next)
-        ret->memory_bytes += cell_memory_bytes(at->cell);
-    for (const struct member *at = environment->taken; at; at = at->next)
-        ret->busy++;
+    environment_refill(environment);
 }

@@ -41,6 +41,7 @@ struct environment_status {
         age_ms;            /* of the zygote that makes them now: so far, and since when */
     uint64_t memory_bytes; /* of zygotes and idle cells, as far as it is known */
     bool ready;            /* cells can be made */
+    bool rests;            /* its zygote was given back, until it is wanted */
 };
 
 int environment_new(const struct environment_options *options, struct environment **ret,
@@ -72,3 +73,15 @@ void environment_forget(struct environment *environment, struct environment_wait
 void environment_give_back(struct environment *environment, struct cell *cell);
 void environment_status(const struct environment *environment,
                         struct environment_status *ret);
+
+/* --- when memory is short --- */
+
+/* At most so many cells are idle from now on; the oldest beyond that go. Runs that find none wait
+ * for one that is made for them. Returns how many have gone. */
+uint64_t environment_hold_idle(struct environment *environment, uint64_t most);
+/* Since when nothing was asked of it; 0: something of it is in use, or it has no zygote. */
+uint64_t environment_unused_ms(const struct environment *environment);
+/* Gives back its zygote, which nobody uses now, until a run asks or it is woken. */
+void environment_rest(struct environment *environment);
+/* True when there was something to wake. */
+bool environment_wake(struct environment *environment);

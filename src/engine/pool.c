@@ -4,7 +4,7 @@
  * calls us back (a cell with output, a cell that ends) still stands on what would be
  * freed.
  */
-#include "engine/pool.h"
+#include "engine/pool_parts.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,12 +18,7 @@
 #include "jail/cgroup.h"
 #include "jail/image.h"
 
-enum {
-    ENVIRONMENTS_MAX = POOL_KINDS_MAX,
-    ENVIRONMENTS_WITH_FOLDERS_MAX = 2,
-    IDLE_MIN = 2,
-    IDLE_MAX = 16
-};
+enum { ENVIRONMENTS_WITH_FOLDERS_MAX = 2, IDLE_MIN = 2, IDLE_MAX = 16 };
 
 /* What most programs import first; the dearest is what matters: numpy, pandas and matplotlib
  * take half a second together. */
@@ -38,22 +33,6 @@ static const char *const usual_modules[] = {"collections", "csv",
                                             "traceback",   "typing",
                                             "uuid",        "numpy",
                                             "pandas",      "matplotlib.pyplot"};
-
-struct pool_place {
-    struct environment *environment;
-    struct image *image;
-};
-
-struct pool {
-    struct pool_options options;
-    struct cgroup cgroup; /* whose parents warm cells share; version 0: none */
-    struct keeper keeper;
-    struct pool_place places[ENVIRONMENTS_MAX];
-    size_t places_n;
-    char guest[ENGINE_GUEST_BYTES];
-    struct pool_run *runs; /* those that are not released yet */
-    struct pool_status count;
-};
 
 struct pool_run {
     struct pool_run *before, *after;
@@ -255,7 +234,7 @@ has_room(const struct pool *pool, const struct job_folders *folders)
     size_t with_folders = 0;
     for (size_t i = 0; i < pool->places_n; i++)
         with_folders += environment_has_folders(pool->places[i].environment);
-    return pool->places_n < ENVIRONMENTS_MAX &&
+    return pool->places_n < POOL_KINDS_MAX &&
            (folders->n == 0 || with_folders < ENVIRONMENTS_WITH_FOLDERS_MAX);
 }
 
@@ -264,13 +243,13 @@ add_environment(struct pool *pool, const struct policy *policy,
                 const struct job_folders *folders, const char *python, struct err *err)
 {
     struct pool_place *place = &pool->places[pool->places_n];
-    if (!has_room(pool, folders) && pool->places_n < ENVIRONMENTS_MAX)
+    if (!has_room(pool, folders) && pool->places_n < POOL_KINDS_MAX)
         return err_set(err, -EAGAIN,
                        "there are warm cells with %d other sets of data folders already",
                        ENVIRONMENTS_WITH_FOLDERS_MAX);
     if (!has_room(pool, folders))
         return err_set(err, -EAGAIN, "there are %d kinds of warm cells already",
-                       ENVIRONMENTS_MAX);
+                       POOL_KINDS_MAX);
     if (policy->isolation != ISOLATION_NAMESPACES)
         return err_set(err, -EINVAL, "warm cells need namespaces");
     if (pool->cgroup.version == 0 && policy->cgroup == CGROUP_REQUIRED)
@@ -300,6 +279,7 @@ add_environment(struct pool *pool, const struct policy *policy,
     }
     place->image = image;
     pool->places_n++;
+    (void)environment_hold_idle(place->environment, pool->most_idle);
     return 0;
 }
 
@@ -515,6 +495,7 @@ pool_new(const struct pool_options *options, struct pool **ret, struct err *err)
     if (!pool)
         return err_set(err, -ENOMEM, "no memory for a pool");
     pool->options = *options;
+    pool->most_idle = UINT64_MAX;
     if (options->idle_min == 0)
         pool->options.idle_min = IDLE_MIN;
     if (options->idle_max == 0)
@@ -532,28 +513,6 @@ pool_new(const struct pool_options *options, struct pool **ret, struct err *err)
     }
     *ret = pool;
     return 0;
-}
-
-void
-pool_status(const struct pool *pool, struct pool_status *ret)
-{
-    *ret = pool->count;
-    for (size_t i = 0; i < pool->places_n; i++) {
-        struct environment_status status;
-        environment_status(pool->places[i].environment, &status);
-        ret->zygotes += status.zygotes;
-        ret->idle += status.idle;
-        ret->memory_bytes += status.memory_bytes;
-        ret->kinds[ret->kinds_n++] =
-            (struct pool_kind){.policy = status.policy,
-                               .ready = status.ready,
-                               .idle = status.idle,
-                               .making = status.making,
-                               .busy = status.busy,
-                               .cells = status.cells,
-                               .age_ms = status.age_ms,
-                               .memory_bytes = status.memory_bytes};
-    }
 }
 
 void

@@ -58,6 +58,7 @@ enum { POOL_KINDS_MAX = 8 };
 struct pool_kind {
     const char *policy; /* borrowed */
     bool ready; /* runs find warm cells; else its zygote is starting, or none comes */
+    bool rests; /* its zygote was given back, because memory was short */
     uint64_t idle, making, busy;
     uint64_t cells, age_ms; /* of its zygote */
     uint64_t memory_bytes;
@@ -96,6 +97,13 @@ void pool_cancel(struct pool_run *run);
 /* In on_end: the outcome stays, with the run, until pool_release. Its cell goes all the same. */
 void pool_hold(struct pool_run *run);
 void pool_release(struct pool_run *run);
+/* While memory is short: at most so many idle cells of each kind. How many have gone. */
+uint64_t pool_hold_idle(struct pool *pool, uint64_t most);
+/* Gives back the zygote of the kind that nobody uses and that was not used for longest, if that is
+ * at least so long: true. */
+bool pool_give_zygote(struct pool *pool, uint64_t unused_ms);
+/* Starts one of those again, if there is one: true. */
+bool pool_wake_zygote(struct pool *pool);
 /* Reads a file or two for each zygote and idle cell. */
 void pool_status(const struct pool *pool, struct pool_status *ret);
 /* Ends whatever still runs, at once, without on_end. */

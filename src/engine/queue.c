@@ -59,8 +59,11 @@ longest_lane(const struct queue *queue)
 static bool
 fits(const struct queue *queue, const struct queue_item *item)
 {
+    uint64_t used = queue->memory_bytes + queue->held_bytes;
     return queue->running < queue->running_max &&
-           item->memory_bytes <= queue->memory_max_bytes - queue->memory_bytes;
+           (queue->running == 0 ||
+            (used <= queue->memory_max_bytes &&
+             item->memory_bytes <= queue->memory_max_bytes - used));
 }
 
 /* What can run at once takes no place of those that wait. */

@@ -32,6 +32,8 @@ struct queue {
     size_t waiting, waiting_max;
     size_t running, running_max;
     uint64_t memory_bytes, memory_max_bytes; /* of those that run */
+    uint64_t
+        held_bytes; /* by what is no item and stays: where nothing runs, no hindrance */
 };
 
 /* Lets an item wait. 0: it does. When the queue is full, the lane with the most gives way

@@ -212,6 +212,8 @@ begin(struct serve *serve, struct err *err)
         r = err_set(err, -ENOMEM, "no memory for the loop's events");
     if (r == 0)
         warm_up(serve);
+    if (r == 0)
+        r = serve_pressure_open(serve, err);
     return r;
 }
 
@@ -222,6 +224,7 @@ finish(struct serve *serve)
                                      &serve->on_last,       &serve->on_signals[0],
                                      &serve->on_signals[1], &serve->on_signals[2]};
     serve_socket_close(serve);
+    pressure_done(&serve->pressure);
     serve_job_record_late(serve);
     pool_free(serve->pool);
     serve_job_free_all(serve);

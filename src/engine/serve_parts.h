@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/span.h"
 #include "engine/pool.h"
+#include "engine/pressure.h"
 #include "engine/protocol.h"
 #include "engine/queue.h"
 #include "engine/serve.h"
@@ -31,6 +32,9 @@ enum {
     SERVE_PENDING_MAX = 64 * 1024 * 1024,
     SERVE_PENDING_ALL_MAX = 512 * 1024 * 1024, /* of all clients */
     SERVE_RATE_SECONDS = 64,
+    /* One part in so many of the memory budget is what sessions at rest may hold. */
+    SERVE_SESSIONS_SHARE = 2,
+    SERVE_SESSION_BUCKETS = 1024,
     SERVE_POLICIES = SERVE_POLICIES_MAX + 8, /* the built-in ones, too */
 };
 
@@ -47,10 +51,18 @@ struct serve_rates {
     double run_ms; /* moving average of what a run takes here, start to end */
 };
 
+/* What was given back because memory was short, in the order in which it goes. */
+enum serve_given {
+    SERVE_GIVEN_CELLS,
+    SERVE_GIVEN_ZYGOTES,
+    SERVE_GIVEN_SESSIONS,
+    SERVE_GIVEN
+};
+
 enum serve_session_state { SESSION_OPENING, SESSION_OPEN, SESSION_ENDED };
 
 struct serve_session {
-    struct serve_session *after;
+    struct serve_session *after, *next_in_bucket;
     struct serve *serve;
     char id[OUTCOME_ID_BYTES];
     enum serve_session_state state;
@@ -65,6 +77,7 @@ struct serve_session {
     size_t users;                        /* jobs that point here */
     uint32_t runs;
     uint64_t opened_us, last_us; /* last: when its last run ended */
+    uint64_t rest_bytes;         /* while it waits: what it held when we looked last */
     struct event *on_time;
     int64_t intent;
     struct serve_seen *before, *latest; /* listings of its files: serve_files.c's */
@@ -90,10 +103,14 @@ struct serve {
     size_t clients_n;
     struct serve_job *jobs;
     size_t jobs_n;
-    struct serve_session *sessions; /* those that have ended, too */
-    size_t sessions_n;              /* alive */
+    struct serve_session *sessions;                       /* those that have ended, too */
+    struct serve_session *buckets[SERVE_SESSION_BUCKETS]; /* the same, by their ids */
+    size_t sessions_n;                                    /* alive */
+    struct serve_session *measured; /* whose memory is read next; NULL: the first's */
     struct serve_files *files;      /* work on files of sessions that goes on */
     size_t files_n, seen_bytes;
+    struct pressure pressure;
+    uint64_t given[SERVE_GIVEN];
     uint64_t held_bytes, pending_bytes;
     bool draining;
 
@@ -242,6 +259,10 @@ struct serve_policy *serve_policies_find(struct serve *serve, const char *name);
 void serve_policy_release(struct serve_policy *policy);
 void serve_policies_done(struct serve *serve);
 
+/* --- serve_pressure.c --- */
+/* From here on memory is watched, and given back when it is short. */
+int serve_pressure_open(struct serve *serve, struct err *err) MUST_USE;
+
 /* --- serve_record.c --- */
 int serve_record_open(struct serve *serve, struct err *err) MUST_USE;
 /* -EBUSY: another program has the ledger locked; nothing has happened. */
@@ -267,6 +288,15 @@ int serve_session_submit(struct serve_job *job, struct pool_request *request,
                          struct err *err) MUST_USE;
 /* What the end of a run is for its session, into both. */
 void serve_session_take_end(struct serve_job *job, struct outcome *outcome);
+/* Reads what the next `most` of those at rest hold. */
+void serve_session_measure(struct serve *serve, size_t most);
+/* Closes those that have been idle for longest, if their policy lets them be closed, until they
+ * held so much together; how many. */
+uint64_t serve_session_close_idle(struct serve *serve, uint64_t bytes, size_t most,
+                                  const char *reason);
+/* How many may live at once: what there are descriptors for. */
+size_t serve_session_max(const struct serve *serve);
+void serve_session_count(const struct serve *serve, size_t *ret_idle);
 /* What needs no turn: show, list, interrupt, close. */
 int serve_session_ask(struct serve_client *client, const struct protocol_request *request,
                       struct err *err) MUST_USE;

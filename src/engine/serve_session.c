@@ -12,14 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "engine/serve_parts.h"
 
 enum {
-    SESSIONS_MAX = 512, /* alive at once */
-    ENDED_MAX = 512,    /* remembered */
-    WAITING_MAX = 64,   /* runs, in each */
+    SESSIONS_MAX = 4096, /* alive at once, where there are descriptors for them */
+    SESSION_FDS = 12,    /* the most that one holds (cell_parts.h) */
+    ENDED_MAX = 1024,    /* remembered */
+    WAITING_MAX = 64,    /* runs, in each */
     RANDOM_BYTES = 16,
     US_PER_MS = 1000,
     MS_PER_S = 1000,
@@ -41,6 +43,28 @@ make_id(char id[OUTCOME_ID_BYTES])
         snprintf(p, 3, "%02x", random[i]);
 }
 
+/* Half of all descriptors, at least, are for clients and runs. */
+size_t
+serve_session_max(const struct serve *serve)
+{
+    struct rlimit files;
+    uint64_t others = SERVE_CLIENTS_MAX * 2ULL + serve->queue.running_max * SESSION_FDS;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return 0;
+    uint64_t half = files.rlim_cur / 2;
+    uint64_t n = (files.rlim_cur - (others < half ? others : half)) / SESSION_FDS;
+    return n < SESSIONS_MAX ? (size_t)n : SESSIONS_MAX;
+}
+
+static struct serve_session **
+bucket_of(struct serve *serve, const char *id)
+{
+    size_t sum = 0;
+    for (; *id != '\0'; id++)
+        sum = sum * 31 + (unsigned char)*id;
+    return &serve->buckets[sum % SERVE_SESSION_BUCKETS];
+}
+
 /* --- the end --- */
 
 static void
@@ -50,6 +74,11 @@ free_session(struct serve_session *session)
     while (*at != session)
         at = &(*at)->after;
     *at = session->after;
+    for (at = bucket_of(session->serve, session->id); *at != session;)
+        at = &(*at)->next_in_bucket;
+    *at = session->next_in_bucket;
+    if (session->serve->measured == session)
+        session->serve->measured = session->after;
     if (session->on_time)
         event_free(session->on_time);
     serve_policy_release(session->loaded);
@@ -69,6 +98,21 @@ forget_some(struct serve *serve)
         }
     if (n >= ENDED_MAX)
         free_session(oldest);
+}
+
+/* What it holds while it waits is not there for runs. */
+static void
+count_rest(struct serve_session *session, uint64_t bytes)
+{
+    session->serve->queue.held_bytes += bytes;
+    session->serve->queue.held_bytes -= session->rest_bytes;
+    session->rest_bytes = bytes;
+}
+
+static bool
+is_idle(const struct serve_session *session)
+{
+    return session->state == SESSION_OPEN && !session->current && session->run;
 }
 
 static void
@@ -94,6 +138,7 @@ end(struct serve_session *session, const char *reason)
     session->state = SESSION_ENDED;
     snprintf(session->reason, sizeof(session->reason), "%s", reason);
     session->serve->sessions_n--;
+    count_rest(session, 0);
     if (session->on_time)
         event_del(session->on_time);
     serve_files_end(session, reason);
@@ -159,9 +204,9 @@ int
 serve_session_find(struct serve *serve, const char *id, struct serve_session **ret,
                    struct err *err)
 {
-    struct serve_session *session = serve->sessions;
+    struct serve_session *session = *bucket_of(serve, id);
     while (session && strcmp(session->id, id) != 0)
-        session = session->after;
+        session = session->next_in_bucket;
     if (!session)
         return err_set(err, -EIDRM, "there is no session of that id");
     if (session->state == SESSION_ENDED)
@@ -178,8 +223,12 @@ make(struct serve_job *job, struct err *err)
     struct serve *serve = job->serve;
     if (serve->draining)
         return err_set(err, -EIDRM, "the supervisor is ending");
-    if (serve->sessions_n >= SESSIONS_MAX)
-        return err_set(err, -EIDRM, "there are %d sessions already", SESSIONS_MAX);
+    if (serve->sessions_n >= serve_session_max(serve))
+        return err_set(
+            err, -EIDRM,
+            "there are %zu sessions already; more would need a higher limit of "
+            "open files (ulimit -n)",
+            serve->sessions_n);
     struct serve_session *session = calloc(1, sizeof(*session));
     if (!session)
         return err_set(err, -ENOMEM, "no memory for a session");
@@ -191,6 +240,9 @@ make(struct serve_job *job, struct err *err)
     session->on_time = event_new(serve->base, -1, 0, on_time, session);
     session->after = serve->sessions;
     serve->sessions = session;
+    struct serve_session **bucket = bucket_of(serve, session->id);
+    session->next_in_bucket = *bucket;
+    *bucket = session;
     serve->sessions_n++;
     job->session = session;
     session->users = 1;
@@ -224,6 +276,8 @@ serve_session_take_turn(struct serve_job *job)
     struct serve_session *session = job->session;
     if (!session->current)
         session->current = job;
+    if (session->current == job)
+        count_rest(session, 0); /* the run is counted with all that it may use */
     return session->current == job;
 }
 
@@ -265,6 +319,8 @@ serve_session_leave(struct serve_job *job)
         next->next_in_session = NULL;
         session->current = next;
         serve_job_go_on(next);
+    } else if (is_idle(session)) {
+        count_rest(session, pool_memory_bytes(session->run));
     }
 }
 
@@ -348,6 +404,56 @@ serve_session_ask(struct serve_client *client, const struct protocol_request *re
         close_session(session, "closed on request");
     serve_reply_session(client, request->id, session);
     return 0;
+}
+
+/* --- memory --- */
+
+void
+serve_session_measure(struct serve *serve, size_t most)
+{
+    struct serve_session *session = serve->measured ? serve->measured : serve->sessions;
+    for (; session && most > 0; session = session->after) {
+        if (!is_idle(session))
+            continue;
+        count_rest(session, pool_memory_bytes(session->run));
+        most--;
+    }
+    serve->measured = session;
+}
+
+static struct serve_session *
+longest_idle(const struct serve *serve)
+{
+    struct serve_session *longest = NULL;
+    for (struct serve_session *at = serve->sessions; at; at = at->after)
+        if (is_idle(at) && at->policy.session_pressure == SESSION_PRESSURE_CLOSE &&
+            (!longest || at->last_us < longest->last_us))
+            longest = at;
+    return longest;
+}
+
+uint64_t
+serve_session_close_idle(struct serve *serve, uint64_t bytes, size_t most,
+                         const char *reason)
+{
+    uint64_t closed = 0, freed = 0;
+    while (closed < most && freed < bytes) {
+        struct serve_session *session = longest_idle(serve);
+        if (!session)
+            break;
+        freed += session->rest_bytes;
+        close_session(session, reason);
+        closed++;
+    }
+    return closed;
+}
+
+void
+serve_session_count(const struct serve *serve, size_t *ret_idle)
+{
+    *ret_idle = 0;
+    for (const struct serve_session *at = serve->sessions; at; at = at->after)
+        *ret_idle += is_idle(at);
 }
 
 void

@@ -86,15 +86,48 @@ put_kinds(const struct pool_status *pool, struct buf *out)
     int r = buf_printf(out, ",\"pool\":[");
     for (size_t i = 0; r == 0 && i < pool->kinds_n; i++) {
         const struct pool_kind *kind = &pool->kinds[i];
-        r = buf_printf(out,
-                       "%s{\"policy\":\"%s\",\"ready\":%s,\"idle\":%" PRIu64
-                       ",\"making\":%" PRIu64 ",\"busy\":%" PRIu64 ",\"cells\":%" PRIu64
-                       ",\"age_ms\":%" PRIu64 ",\"memory_bytes\":%" PRIu64 "}",
-                       i > 0 ? "," : "", kind->policy, kind->ready ? "true" : "false",
-                       kind->idle, kind->making, kind->busy, kind->cells, kind->age_ms,
-                       kind->memory_bytes);
+        r = buf_printf(
+            out,
+            "%s{\"policy\":\"%s\",\"ready\":%s,\"given_back\":%s,\"idle\":%" PRIu64
+            ",\"making\":%" PRIu64 ",\"busy\":%" PRIu64 ",\"cells\":%" PRIu64
+            ",\"age_ms\":%" PRIu64 ",\"memory_bytes\":%" PRIu64 "}",
+            i > 0 ? "," : "", kind->policy, kind->ready ? "true" : "false",
+            kind->rests ? "true" : "false", kind->idle, kind->making, kind->busy,
+            kind->cells, kind->age_ms, kind->memory_bytes);
     }
     return r < 0 ? r : buf_append(out, "]", 1);
+}
+
+static int
+put_sessions(const struct serve *serve, struct buf *out)
+{
+    size_t idle;
+    serve_session_count(serve, &idle);
+    return buf_printf(out,
+                      ",\"sessions\":{\"open\":%zu,\"idle\":%zu,\"max\":%zu,"
+                      "\"idle_bytes\":%" PRIu64 "}",
+                      serve->sessions_n, idle, serve_session_max(serve),
+                      serve->queue.held_bytes);
+}
+
+static int
+put_pressure(const struct serve *serve, struct buf *out)
+{
+    const struct pressure *pressure = &serve->pressure;
+    int r = buf_printf(out, ",\"pressure\":{\"level\":\"%s\",\"where\":",
+                       pressure_names[pressure->level]);
+    if (r == 0)
+        r = protocol_put_text(out, span_of(pressure->room.where));
+    return r < 0 ? r
+                 : buf_printf(out,
+                              ",\"total_bytes\":%" PRIu64 ",\"available_bytes\":%" PRIu64
+                              ",\"told_by_kernel\":%s,\"given_back\":{\"cells\":%" PRIu64
+                              ",\"zygotes\":%" PRIu64 ",\"sessions\":%" PRIu64 "}}",
+                              pressure->room.total_bytes, pressure->room.available_bytes,
+                              pressure->told_by_kernel ? "true" : "false",
+                              serve->given[SERVE_GIVEN_CELLS],
+                              serve->given[SERVE_GIVEN_ZYGOTES],
+                              serve->given[SERVE_GIVEN_SESSIONS]);
 }
 
 static int
@@ -148,6 +181,10 @@ serve_status_json(struct serve *serve, struct buf *out)
                        ",\"unread_bytes\":%" PRIu64 "}",
                        own_memory_bytes(), pool.memory_bytes, queue->memory_bytes,
                        queue->memory_max_bytes, serve->held_bytes, serve->pending_bytes);
+    if (r == 0)
+        r = put_sessions(serve, out);
+    if (r == 0)
+        r = put_pressure(serve, out);
     if (r == 0)
         r = put_kinds(&pool, out);
     if (r == 0)

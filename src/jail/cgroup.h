@@ -38,6 +38,9 @@ struct cgroup_usage {
 /* Finds writable parents and names the group; makes nothing. -ENOENT or -EACCES with a
  * sentence when there are none. */
 int cgroup_find(struct cgroup *ret, struct err *err) MUST_USE;
+/* The folder of our own group in the hierarchy that counts memory, and where that is mounted. */
+int cgroup_find_own_memory(char ret_folder[CGROUP_PATH_BYTES],
+                           char ret_top[CGROUP_PATH_BYTES]) MUST_USE;
 /* Removes groups that dead supervisors have left beneath the same parents. */
 void cgroup_sweep(const struct cgroup *cgroup);
 /* Another one beneath the same parents: a name, no look around. */

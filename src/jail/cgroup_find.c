@@ -350,6 +350,28 @@ cgroup_remove_family(const struct cgroup *cgroup)
 }
 
 int
+cgroup_find_own_memory(char ret_folder[CGROUP_PATH_BYTES],
+                       char ret_top[CGROUP_PATH_BYTES])
+{
+    static const char *const controllers[] = {"memory", NULL}; /* v1, v2 */
+    UNCLEARED struct tables tables;
+    char root[CGROUP_PATH_BYTES];
+    struct err ignored;
+    buf_init(&tables.mounts, MOUNTS_BYTES_MAX);
+    int r = read_tables(&tables, &ignored);
+    for (size_t i = 0; i < 2 && r == 0; i++) {
+        r = own_folder(&tables, controllers[i], ret_folder);
+        if (r == 0)
+            r = find_mount(&tables, controllers[i], root, ret_top);
+        if (r == 0)
+            break;
+        r = i == 0 ? 0 : r;
+    }
+    buf_done(&tables.mounts);
+    return r;
+}
+
+int
 cgroup_find(struct cgroup *ret, struct err *err)
 {
     UNCLEARED struct tables tables;

@@ -20,6 +20,7 @@ static const char *const workspaces_names[] = {"none", "named", NULL};
 static const char *const isolation_names[] = {"namespaces", "landlock", NULL};
 static const char *const cgroup_names[] = {"required", "optional", NULL};
 static const char *const sync_names[] = {"normal", "full", NULL};
+static const char *const pressure_names[] = {"close", "keep", NULL};
 static const char *const keep_code_names[] = {"true", "false", NULL};
 
 /* clang-format off */
@@ -33,7 +34,7 @@ const struct policy_field policy_fields[] = {
      .offset = offsetof(struct policy, cpu_ms), .min = 10, .max = 168 * HOUR_MS,
      .unit = "milliseconds",
      .help = "CPU time of all processes of the cell together; the supervisor reads it "
-             "from the kernel, and an rlimit stops each process."},
+             "from the kernel, and ends the run."},
     {.name = "memory", .option = "--memory", .kind = FIELD_BYTES,
      .offset = offsetof(struct policy, memory_bytes), .min = 8 * MIB, .max = TIB,
      .unit = "bytes",
@@ -90,6 +91,16 @@ const struct policy_field policy_fields[] = {
      .unit = "milliseconds",
      .help = "How long a session may live, with its runs; the supervisor's clock closes "
              "it."},
+    {.name = "session_grace", .kind = FIELD_MS,
+     .offset = offsetof(struct policy, session_grace_ms), .min = 10, .max = 60000,
+     .unit = "milliseconds",
+     .help = "How long a run of a session has to end after it was told KeyboardInterrupt; "
+             "then the supervisor ends the session."},
+    {.name = "session_pressure", .kind = FIELD_CHOICE,
+     .offset = offsetof(struct policy, session_pressure), .max = SESSION_PRESSURE_KEEP,
+     .choices = pressure_names,
+     .help = "Whether a session that waits may be closed when the host runs short of "
+             "memory, those that have waited for longest first; the supervisor closes it."},
     /* What is collected with --out. */
     {.name = "collect_files", .kind = FIELD_COUNT,
      .offset = offsetof(struct policy, collect_files), .min = 0, .max = 100000,

@@ -259,6 +259,17 @@ def what_does_not_yield_is_lost(place):
     same((outcome["status"], outcome["session"]), ("timeout", "lost"), "the run")
 
 
+@suite.test("--policy", lambda place: place.file(
+    "slow.yaml", "name: slow\nextends: standard\nsession_grace: 30s\n"))
+def the_grace_after_an_interrupt_is_the_policys(place):
+    code = ("import time\ntry:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n"
+            "    time.sleep(1.5)\n    print('done')\n")
+    for fields, wanted in (({"policy": "slow"}, ("timeout", "kept", "done\n")),
+                           ({"limits": {"session_grace": "50ms"}}, ("timeout", "lost", ""))):
+        outcome = Session(place, **fields).run(code, limits={"timeout": "500ms"})
+        same((outcome["status"], outcome["session"], outcome["stdout"]), wanted, "the run")
+
+
 @suite.test()
 def how_a_program_died_is_told(place):
     for code, status, word in (

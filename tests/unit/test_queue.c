@@ -207,6 +207,25 @@ test_counts_hold(void **state)
     }
 }
 
+/* What is held beside runs leaves them less room, and never none. */
+static void
+test_memory_that_is_held(void **state)
+{
+    (void)state;
+    struct queue queue = {
+        .waiting_max = 8, .running_max = 8, .memory_max_bytes = 100, .held_bytes = 50};
+    struct client a = {0};
+    struct queue_item *evicted;
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(push(&queue, &a, 40, &evicted), 0);
+    assert_ptr_equal(queue_next(&queue), &a.items[0]);
+    assert_null(queue_next(&queue)); /* 40 and 50 leave 10 */
+    queue.held_bytes = 150;
+    assert_null(queue_next(&queue));
+    queue_remove(&queue, &a.items[0]);
+    assert_ptr_equal(queue_next(&queue), &a.items[1]); /* nothing runs */
+}
+
 int
 main(void)
 {
@@ -216,6 +235,7 @@ main(void)
         cmocka_unit_test(test_a_full_queue),
         cmocka_unit_test(test_nothing_need_wait_where_nothing_may),
         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_memory_that_is_held),
         cmocka_unit_test(test_a_client_that_leaves),
         cmocka_unit_test(test_counts_hold),
     };
