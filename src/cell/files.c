@@ -66,7 +66,7 @@ files_take(const void *bytes, size_t n, struct files_message *ret)
     enum { BODY = offsetof(struct files_message, data) };
     if (n < sizeof(ret->head) || n > sizeof(*ret))
         return 0;
-    memcpy(ret, bytes, n);
+    memmove(ret, bytes, n);
     const struct files_head *head = &ret->head;
     size_t body = n - BODY;
     if (head->word == FILES_ENTRY && head->n == 0 && body == sizeof(ret->entry))
@@ -74,6 +74,7 @@ files_take(const void *bytes, size_t n, struct files_message *ret)
     if (head->word == FILES_DATA && head->n > 0 && head->n == body)
         return FILES_DATA;
     if (head->word != FILES_END || head->n != 0 || body != sizeof(ret->end) ||
+        !is_terminated(ret->end.sha256, sizeof(ret->end.sha256)) ||
         !is_hash(ret->end.sha256) || ret->end.err.code > 0)
         return 0;
     ret->end.note[sizeof(ret->end.note) - 1] = '\0';
@@ -84,16 +85,22 @@ files_take(const void *bytes, size_t n, struct files_message *ret)
 /* --- its life --- */
 
 static void
+end_child(pid_t child)
+{
+    if (child <= 0)
+        return;
+    kill(child, SIGKILL);
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        continue;
+}
+
+static void
 work_free(struct files_work *work)
 {
     if (work->on_message)
         event_free(work->on_message);
     fd_close(&work->socket);
-    if (work->child > 0) {
-        kill(work->child, SIGKILL);
-        while (waitpid(work->child, NULL, 0) < 0 && errno == EINTR)
-            continue;
-    }
+    end_child(work->child);
     free(work);
 }
 
@@ -188,41 +195,44 @@ files_pause(struct files_work *work, bool pause)
         event_add(work->on_message, &silence);
 }
 
-static int
-start_child(struct files_work *work, const struct files_task *task, struct err *err)
+int
+files_follow(struct event_base *base, const struct files_task *task, int socket,
+             pid_t child, struct files_work **ret, struct err *err)
 {
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-        return err_sys(err, "make a socket for the cell's files");
-    work->socket = ends[0];
-    work->child = fork();
-    if (work->child == 0)
-        files_child(task, ends[1]);
-    close(ends[1]);
-    return work->child < 0 ? err_sys(err, "start a process for the cell's files") : 0;
+    static const struct timeval silence = {.tv_sec = SILENCE_S};
+    struct files_work *work = calloc(1, sizeof(*work));
+    if (!work) {
+        fd_close(&socket);
+        end_child(child);
+        return err_set(err, -ENOMEM, "no memory for the cell's files");
+    }
+    work->task = *task;
+    work->socket = socket;
+    work->child = child;
+    work->on_message = event_new(base, socket, EV_READ | EV_PERSIST, on_message, work);
+    if (!work->on_message || event_add(work->on_message, &silence) < 0) {
+        work_free(work);
+        return err_set(err, -ENOMEM, "no memory to watch the cell's files");
+    }
+    *ret = work;
+    return 0;
 }
 
 int
 files_start(struct event_base *base, const struct files_task *task,
             struct files_work **ret, struct err *err)
 {
-    static const struct timeval silence = {.tv_sec = SILENCE_S};
-    struct files_work *work = calloc(1, sizeof(*work));
-    if (!work)
-        return err_set(err, -ENOMEM, "no memory for the cell's files");
-    work->task = *task;
-    work->socket = -1;
-    int r = start_child(work, task, err);
-    if (r == 0) {
-        work->on_message =
-            event_new(base, work->socket, EV_READ | EV_PERSIST, on_message, work);
-        if (!work->on_message || event_add(work->on_message, &silence) < 0)
-            r = err_set(err, -ENOMEM, "no memory to watch the cell's files");
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return err_sys(err, "make a socket for the cell's files");
+    pid_t child = fork();
+    if (child == 0)
+        files_child(task, ends[1]);
+    close(ends[1]);
+    if (child < 0) {
+        close(ends[0]);
+        return err_set(err, -errno, "start a process for the cell's files: %s",
+                       strerrordesc_np(errno));
     }
-    if (r < 0) {
-        work_free(work);
-        return r;
-    }
-    *ret = work;
-    return 0;
+    return files_follow(base, task, ends[0], child, ret, err);
 }

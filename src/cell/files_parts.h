@@ -1,6 +1,8 @@
 /* Between files.c, files_child.c and their fuzz target; nobody else's. */
 #pragma once
 
+#include <sys/types.h>
+
 #include "cell/files.h"
 
 enum files_word { FILES_ENTRY = 1, FILES_DATA, FILES_END };
@@ -35,6 +37,10 @@ struct files_message {
 /* A checked copy of n bytes from the child: 0 when they are no message, else its word. Texts are
  * terminated, MIME types and hashes what they should be. */
 enum files_word files_take(const void *bytes, size_t n, struct files_message *ret);
+
+/* Hears what comes over the socket, which it takes, and in the end ends the child; 0: none. */
+int files_follow(struct event_base *base, const struct files_task *task, int socket,
+                 pid_t child, struct files_work **ret, struct err *err) MUST_USE;
 
 /* In the child; does not return. */
 NORETURN void files_child(const struct files_task *task, int socket);

@@ -94,7 +94,25 @@ def files():
     end = struct.pack("<Qi236s256s65s7x", 1, -2, b"gone: there is no such file", b"1 link skipped",
                       b"")
     return [message(1, entry), message(1, entry) + message(2, b"bytes", 5) * 2 + message(3, end),
-            message(3, end[:-8]) + message(2, b"x", 9) + b"\1"]
+            message(3, end[:-8]) + message(2, b"x", 9) + b"\1",
+            message(2, b"y" * 32768, 32768) + message(3, end[:504] + b"a" * 72),
+            message(1, entry) + message(3, struct.pack("<Qi", 0, 0) + end[12:])]
+
+
+def sessions():
+    """A session's guest on its channels: see fuzz_session.c."""
+    def act(kind, body=b""):
+        return struct.pack("<BH", kind, len(body)) + body
+    say, end, stream, claim, ring, following, hang_up = range(7)
+    ended = struct.pack("<IIIiI", MAGIC, 1, 0, 0, 0)
+    checked = struct.pack("<II", MAGIC, 16) + bytes(64)
+    item = displays()[0][2:]
+    raised = act(claim, bytes(3) + claims()[1])
+    two = act(stream, b"\0out") + act(ring, item) + act(say, ended) + act(following) + \
+        act(stream, b"\1err") + raised + act(end, struct.pack("<Ii", 1, 1)) + act(following)
+    return [b"\0" + two, b"\1" + act(say, checked) + two + act(say, checked) + act(say, ended),
+            b"\0" + act(say, b"x") * 40 + act(say, ended * 9) + act(say, b"") + act(end) + act(end),
+            b"\0" + act(end) + act(hang_up) + act(following) + act(ring, b"y" * 99)]
 
 
 def pictures():
@@ -137,7 +155,7 @@ def main(folder):
     os.makedirs(folder, exist_ok=True)
     frames = [frame(r) for r in REQUESTS] + [b"".join(frame(r) for r in REQUESTS), b"\0\0\0\0"]
     for name, seeds in (("frames", frames), ("ledger", exports()), ("claims", claims()),
-                        ("display", displays()), ("sixel", pictures()), ("files", files()), ("verdict", verdicts()),
+                        ("display", displays()), ("sixel", pictures()), ("files", files()), ("session", sessions()), ("verdict", verdicts()),
                         ("sse", streams())):
         for i, seed in enumerate(seeds):
             with open(os.path.join(folder, "%s-%d" % (name, i)), "wb") as file:

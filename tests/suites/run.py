@@ -1,8 +1,9 @@
-"""The libraries' own tests, inside a cell and outside: `run.py BUILD`. Prints TAP.
+"""The libraries' own tests, inside a cell and outside: `run.py BUILD [--session]`. Prints TAP.
 
 A named part of the tests that Debian packages with numpy, pandas and matplotlib runs under the
 same interpreter twice, in a cell and as an ordinary process, both at a time. Each test must come
-to the same end in both; where it does not, DIFFERENCES says which wall it met. Debian leaves out
+to the same end in both; where it does not, DIFFERENCES says which wall it met. With --session the
+cell is that of a session, in which all three libraries are loaded already. Debian leaves out
 matplotlib's reference images: tests that compare pictures cannot run anywhere and are left out.
 """
 
@@ -20,10 +21,12 @@ sys.path[:0] = [os.path.join(HERE, "..", "warm"), os.path.join(HERE, "..", "harn
 
 import host                                       # noqa: E402
 from parts import stage                           # noqa: E402
+from supervisor import Supervisor                 # noqa: E402
 
 PYTHON = "/usr/bin/python3"
 LIMIT_S = 900
 NOBODY = 65534
+MEMORY = "3G"       # of the policy
 
 # Library; its tests, beneath its folder; what pytest is told besides.
 SUITES = (
@@ -87,12 +90,19 @@ def outside(folder, words):
     return read(done.stdout)
 
 
-def inside(made, words):
+def policy_of(made):
     policy = os.path.join(made.base, "suites.yaml")
     with open(os.path.join(HERE, "..", "policies", "suites.yaml")) as source, \
             open(policy, "w") as target:
         target.write(source.read())
-    done = subprocess.run([made.program, "run", "--cold", "--json", "--policy", policy,
+    os.chmod(policy, 0o644)
+    return policy
+
+
+def inside(made, words, options=None):
+    """In a cold cell, or where the options say."""
+    options = options or ["--cold", "--policy", policy_of(made)]
+    done = subprocess.run([made.program, "run", "--json", *options,
                            os.path.join(HERE, "inside.py"), "--", *words],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
                           stderr=subprocess.STDOUT, timeout=LIMIT_S)
@@ -106,14 +116,30 @@ def inside(made, words):
     return read(outcome["stdout"])
 
 
-def both(made, library, paths, more):
+def in_session(made, words):
+    """In a session that has had a run before, and answers afterwards."""
+    with Supervisor(made.program, made.identity, {"suites": policy_of(made)},
+                    ["--memory-budget", MEMORY]) as served:
+        new = served.call("session", "new", "--socket", served.socket, "--policy", "suites")
+        options = ["--socket", served.socket, "--session", new.stdout.decode().strip()]
+        before = served.call("run", *options, "-c", "import numpy, pandas; kept = 1")
+        if new.returncode or before.returncode:
+            return {"code": None, "outcomes": {}, "said": repr((new.stderr, before.stderr))}
+        found = inside(made, words, options)
+        after = served.call("run", *options, "-c", "print(kept)")
+        if after.stdout != b"1\n":
+            found["said"] = "the session does not answer: %r" % (after.stderr,)
+        return found
+
+
+def both(made, library, paths, more, within):
     words, found = arguments(library, paths, more), {}
     with host.scratch() as folder:
         thread = threading.Thread(target=lambda: found.update(
             outside=outside(os.path.join(folder, "outside"), words)))
         thread.start()
         try:
-            found["inside"] = inside(made, words)
+            found["inside"] = within(made, words)
         finally:
             thread.join()
     return found["outside"], found["inside"]
@@ -146,6 +172,8 @@ def compare(tap, library, out, within):
 
 
 def main():
+    within = in_session if "--session" in sys.argv else inside
+    sys.argv = [word for word in sys.argv if word != "--session"]
     with stage(__doc__) as (tap, made):
         for library, paths, more in SUITES if made else ():
             missing = [name for name in (library, "pytest", "hypothesis")
@@ -153,7 +181,7 @@ def main():
             if missing:
                 tap.point(library, skip="%s is not installed" % missing[0])
                 continue
-            out, within = both(made, library, paths, more)
+            out, within = both(made, library, paths, more, within)
             compare(tap, library, out, within)
     return tap.finish()
 
