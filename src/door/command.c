@@ -6,6 +6,7 @@
 #include "door/completion.h"
 #include "door/doctor_command.h"
 #include "door/incidents_command.h"
+#include "door/mcp_command.h"
 #include "door/policy_command.h"
 #include "door/run_command.h"
 #include "door/runs_command.h"
@@ -29,6 +30,9 @@ const struct command command_table[] = {
     {"tools", tools_command,
      "Print the tool's definition, for programs that ask a model themselves.",
      "--format --help openai anthropic mcp"},
+    {"mcp", mcp_command,
+     "Serve a model its tools: the Model Context Protocol over standard input and output.",
+     "--policy --limit --python --socket --private --help"},
     {"serve", serve_command,
      "Hold cells ready for this user, behind a socket.",
      "--socket --policy --python --preload --max-runs --queue --memory-budget --ledger --help"},

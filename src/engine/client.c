@@ -361,11 +361,11 @@ connect_to(struct client *client, struct err *err)
 {
     const struct client_options *options = &client->options;
     struct call call;
-    int r = call_open(options->socket, &call, err);
+    int r = options->alone ? -ENOENT : call_open(options->socket, &call, err);
     if (r == 0) {
         client->fd = fd_take(&call.fd);
         call_close(&call);
-    } else if (r == -ENOENT && options->carry) {
+    } else if (r == -ENOENT && (options->carry || options->alone)) {
         r = carried_start(options->serve, &client->carried, &client->fd, err);
     }
     return r;

@@ -25,6 +25,7 @@ struct client_options {
     /* When nobody listens there. It is a fork of this process, made in client_open: by one that
      * has a single thread, and watches for no signals in an event loop yet. */
     bool carry;
+    bool alone;                        /* even when somebody listens */
     const struct serve_options *serve; /* of a carried one; its socket does not count */
     /* The connection is over, err says why; every request has had its last call. It may close the
      * client. */

@@ -113,6 +113,7 @@ request_of(struct pool_run *run, const struct image *image)
                                  .image = image,
                                  .guest_file = run->pool->guest,
                                  .session = request->session,
+                                 .validate_only = request->validate_only,
                                  .run = request->run,
                                  .on_kept = cell_kept,
                                  .collect_dir = request->collect_dir,

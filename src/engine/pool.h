@@ -39,7 +39,8 @@ struct pool_request {
     /* A session's: its cell stays when the run has ended, for pool_next, and waits under this.
      * NULL: a run of its own. Borrowed until the session has ended. */
     const struct policy *session;
-    uint32_t run; /* in the session, from 1; 0: what opens it */
+    bool validate_only; /* the code is looked at and never run */
+    uint32_t run;       /* in the session, from 1; 0: what opens it */
     /* The session has died while it waited; the run is the pool's again. */
     void (*on_lost)(void *session_context, const struct outcome *outcome);
     void *session_context;

@@ -100,6 +100,8 @@ struct protocol_run {
     size_t data_n;
     char workspace[JOB_FOLDER_NAME_BYTES]; /* "": none */
     bool stream;
+    bool check; /* validation alone: it is never run */
+    bool tied;  /* a session: ends with the connection that has made it */
 };
 
 struct protocol_request {

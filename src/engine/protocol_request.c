@@ -341,6 +341,22 @@ take_svg(struct protocol_request *request, const json_t *root, const json_t *val
 }
 
 static int
+take_check(struct protocol_request *request, const json_t *root, const json_t *value,
+           struct err *err)
+{
+    (void)root;
+    return take_bool(value, "check", &request->run->check, err);
+}
+
+static int
+take_tied(struct protocol_request *request, const json_t *root, const json_t *value,
+          struct err *err)
+{
+    (void)root;
+    return take_bool(value, "tied", &request->run->tied, err);
+}
+
+static int
 take_version(struct protocol_request *request, const json_t *root, const json_t *value,
              struct err *err)
 {
@@ -360,25 +376,33 @@ static const struct field plain_fields[] = {{"type", take_type}, {NULL, NULL}};
 static const struct field cancel_fields[] = {
     {"type", take_type}, {"id", take_id}, {NULL, NULL}};
 static const struct field run_fields[] = {
-    {"type", take_type},           {"id", take_id},
-    {"policy", take_policy},       {"limits", take_limits},
-    {"code", take_code},           {"code_base64", take_code},
-    {"name", take_name},           {"args", take_args},
-    {"stdin", take_stdin},         {"files", take_files},
-    {"python", take_python},       {"stdin_base64", take_stdin},
-    {"data", take_data},           {"workspace", take_workspace},
-    {"collect", take_collect},     {"stream", take_stream},
-    {"show_last", take_show_last}, {"svg", take_svg},
-    {"session", take_session},     {NULL, NULL},
-};
-static const struct field new_fields[] = {
     {"type", take_type},
     {"id", take_id},
     {"policy", take_policy},
     {"limits", take_limits},
+    {"code", take_code},
+    {"code_base64", take_code},
+    {"name", take_name},
+    {"args", take_args},
+    {"stdin", take_stdin},
+    {"files", take_files},
     {"python", take_python},
+    {"stdin_base64", take_stdin},
     {"data", take_data},
+    {"workspace", take_workspace},
+    {"collect", take_collect},
+    {"stream", take_stream},
+    {"show_last", take_show_last},
+    {"svg", take_svg},
+    {"session", take_session},
+    {"check", take_check},
     {NULL, NULL},
+};
+static const struct field new_fields[] = {
+    {"type", take_type},     {"id", take_id},
+    {"policy", take_policy}, {"limits", take_limits},
+    {"python", take_python}, {"tied", take_tied},
+    {"data", take_data},     {NULL, NULL},
 };
 static const struct field session_fields[] = {
     {"type", take_type}, {"id", take_id}, {"session", take_session}, {NULL, NULL}};
@@ -456,8 +480,8 @@ take_fields(const struct kind *kind, json_t *root, struct protocol_request *requ
 static int
 check_for_session(const json_t *root, struct err *err)
 {
-    static const char *const fields[] = {"policy",  "python", "data",        "workspace",
-                                         "collect", "stdin",  "stdin_base64"};
+    static const char *const fields[] = {"policy",  "python", "data",         "workspace",
+                                         "collect", "stdin",  "stdin_base64", "check"};
     if (!json_object_get(root, "session"))
         return 0;
     for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)

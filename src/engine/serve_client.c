@@ -84,6 +84,7 @@ serve_client_close(struct serve_client *client)
     client->wants_room = false;
     release_room(client);
     serve_job_abandon(client);
+    serve_session_abandon(client);
     serve_files_abandon(client);
     event_active(client->later, 0, 0);
 }

@@ -240,6 +240,7 @@ submit(struct serve_job *job, struct err *err)
     struct pool_request request = {.policy = &job->policy,
                                    .job = &asked->job,
                                    .python = asked->python[0] ? asked->python : NULL,
+                                   .validate_only = asked->check,
                                    .collect_dir = job->collect_dir,
                                    .on_output = asked->stream ? on_output : NULL,
                                    .on_display = asked->stream ? on_display : NULL,
@@ -266,14 +267,14 @@ start(struct serve_job *job)
         memcpy(job->run_id, early.id, sizeof(job->run_id));
     if (job->started_us == 0)
         job->started_us = clock_now_us();
-    int r = serve_record_begin(job, &err);
+    int r = job->asked->check ? 0 : serve_record_begin(job, &err);
     if (r == -EBUSY && postpone(job)) {
         outcome_done(&early);
         return;
     }
     job->locked_us = 0;
-    bool judged =
-        r == 0 && engine_judge_bytes(&job->policy, &job->asked->job, false, &early);
+    bool judged = r == 0 && engine_judge_bytes(&job->policy, &job->asked->job,
+                                               job->asked->check, &early);
     if (r == 0 && !judged)
         r = submit(job, &err);
     if (r < 0)

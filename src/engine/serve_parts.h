@@ -67,6 +67,7 @@ struct serve_session {
     char id[OUTCOME_ID_BYTES];
     enum serve_session_state state;
     char reason[OUTCOME_TEXT_BYTES]; /* why it has ended */
+    const struct serve_client *tied; /* ends with this one; NULL: with none */
     struct serve_policy *loaded;
     struct policy policy; /* narrowed when it was made; its lists are those of `loaded` */
     char python[PROTOCOL_PATH_BYTES];
@@ -303,6 +304,8 @@ int serve_session_ask(struct serve_client *client, const struct protocol_request
 /* Work on its files may begin: it is there and has a cell. */
 int serve_session_find(struct serve *serve, const char *id, struct serve_session **ret,
                        struct err *err) MUST_USE;
+/* Of a client that is gone: those that are tied to it end. */
+void serve_session_abandon(const struct serve_client *client);
 /* When the pool is gone. */
 void serve_session_end_all(struct serve *serve, const char *reason);
 void serve_session_free_all(struct serve *serve);

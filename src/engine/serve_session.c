@@ -268,6 +268,17 @@ serve_session_open(struct serve_job *job)
     session->loaded = job->loaded;
     session->loaded->refs++;
     memcpy(session->python, job->asked->python, sizeof(session->python));
+    session->tied = job->asked->tied ? job->client : NULL;
+}
+
+void
+serve_session_abandon(const struct serve_client *client)
+{
+    for (struct serve_session *at = client->serve->sessions; at; at = at->after)
+        if (at->tied == client) {
+            at->tied = NULL;
+            close_session(at, "its client is gone, and it was tied to that");
+        }
 }
 
 bool
