@@ -112,8 +112,12 @@ is_sound(const struct cell *cell, const struct guest_ended *end, ssize_t n)
 void
 session_hear(struct cell *cell)
 {
-    struct guest_ended end;
-    ssize_t n = fd_receive(cell->guest, &end, sizeof(end), NULL, 0);
+    /* A longer message is cut to what there is room for: one byte more tells. */
+    union {
+        struct guest_ended end;
+        char longer[sizeof(struct guest_ended) + 1];
+    } sent;
+    ssize_t n = fd_receive(cell->guest, &sent, sizeof(sent.longer), NULL, 0);
     if (n == -EAGAIN)
         return;
     if (n <= 0) {
@@ -126,13 +130,13 @@ session_hear(struct cell *cell)
     }
     if (cell->exited)
         return; /* a child of the program, or its last word: its death is the fact */
-    if (!is_sound(cell, &end, n)) {
+    if (!is_sound(cell, &sent.end, n)) {
         if (++cell->stray_n > STRAY_MAX)
             cell_end(cell, CAUSE_CHANNEL);
     } else if (cell->refused) {
         refused(cell);
     } else {
-        conclude(cell, end.exit_code);
+        conclude(cell, sent.end.exit_code);
     }
 }
 _Static_assert(sizeof(struct guest_ended) != sizeof(struct guest_checked) &&

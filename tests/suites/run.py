@@ -132,14 +132,14 @@ def in_session(made, words):
         return found
 
 
-def both(made, library, paths, more, within):
+def both(made, library, paths, more, place):
     words, found = arguments(library, paths, more), {}
     with host.scratch() as folder:
         thread = threading.Thread(target=lambda: found.update(
             outside=outside(os.path.join(folder, "outside"), words)))
         thread.start()
         try:
-            found["inside"] = within(made, words)
+            found["inside"] = place(made, words)
         finally:
             thread.join()
     return found["outside"], found["inside"]
@@ -172,7 +172,7 @@ def compare(tap, library, out, within):
 
 
 def main():
-    within = in_session if "--session" in sys.argv else inside
+    place = in_session if "--session" in sys.argv else inside
     sys.argv = [word for word in sys.argv if word != "--session"]
     with stage(__doc__) as (tap, made):
         for library, paths, more in SUITES if made else ():
@@ -181,7 +181,7 @@ def main():
             if missing:
                 tap.point(library, skip="%s is not installed" % missing[0])
                 continue
-            out, within = both(made, library, paths, more, within)
+            out, within = both(made, library, paths, more, place)
             compare(tap, library, out, within)
     return tap.finish()
 
