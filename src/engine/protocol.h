@@ -74,6 +74,7 @@ enum protocol_kind {
     PROTOCOL_SESSION_SHOW,
     PROTOCOL_SESSION_INTERRUPT,
     PROTOCOL_SESSION_CLOSE,
+    PROTOCOL_SESSION_COMPLETE,
     PROTOCOL_SESSION_PUT,
     PROTOCOL_SESSION_GET,
     PROTOCOL_SESSION_FILES,
@@ -102,6 +103,8 @@ struct protocol_run {
     bool stream;
     bool check; /* validation alone: it is never run */
     bool tied;  /* a session: ends with the connection that has made it */
+    bool has_cursor;
+    uint64_t cursor; /* of session_complete: characters of the code before it */
 };
 
 struct protocol_request {

@@ -357,6 +357,19 @@ take_tied(struct protocol_request *request, const json_t *root, const json_t *va
 }
 
 static int
+take_cursor(struct protocol_request *request, const json_t *root, const json_t *value,
+            struct err *err)
+{
+    (void)root;
+    json_int_t cursor = json_integer_value(value);
+    if (!json_is_integer(value) || cursor < 0)
+        return err_set(err, -EINVAL, "'cursor' is not a number of characters");
+    request->run->has_cursor = true;
+    request->run->cursor = (uint64_t)cursor;
+    return 0;
+}
+
+static int
 take_version(struct protocol_request *request, const json_t *root, const json_t *value,
              struct err *err)
 {
@@ -406,6 +419,11 @@ static const struct field new_fields[] = {
 };
 static const struct field session_fields[] = {
     {"type", take_type}, {"id", take_id}, {"session", take_session}, {NULL, NULL}};
+static const struct field complete_fields[] = {
+    {"type", take_type}, {"id", take_id},         {"session", take_session},
+    {"code", take_code}, {"cursor", take_cursor}, {"code_base64", take_code},
+    {NULL, NULL},
+};
 static const struct field put_fields[] = {{"type", take_type},
                                           {"id", take_id},
                                           {"session", take_session},
@@ -431,6 +449,7 @@ static const struct kind {
     {"session_show", PROTOCOL_SESSION_SHOW, session_fields, true, true},
     {"session_interrupt", PROTOCOL_SESSION_INTERRUPT, session_fields, true, true},
     {"session_close", PROTOCOL_SESSION_CLOSE, session_fields, true, true},
+    {"session_complete", PROTOCOL_SESSION_COMPLETE, complete_fields, true, true},
     {"session_put", PROTOCOL_SESSION_PUT, put_fields, true, true},
     {"session_get", PROTOCOL_SESSION_GET, get_fields, true, true},
     {"session_files", PROTOCOL_SESSION_FILES, session_fields, true, true},
@@ -495,7 +514,8 @@ static bool
 has_run(enum protocol_kind kind)
 {
     return kind == PROTOCOL_RUN || kind == PROTOCOL_SESSION_NEW ||
-           kind == PROTOCOL_SESSION_RESTART || kind == PROTOCOL_SESSION_PUT;
+           kind == PROTOCOL_SESSION_RESTART || kind == PROTOCOL_SESSION_PUT ||
+           kind == PROTOCOL_SESSION_COMPLETE;
 }
 
 static int
@@ -507,6 +527,7 @@ make_run(struct protocol_request *request, struct err *err)
     job_init(&request->run->job);
     if (request->kind == PROTOCOL_SESSION_PUT) /* no script has a name there */
         request->run->job.name[0] = '\0';
+    request->run->job.completes = request->kind == PROTOCOL_SESSION_COMPLETE;
     memcpy(request->run->policy, policy_default, strlen(policy_default) + 1);
     return 0;
 }

@@ -235,6 +235,7 @@ answer(struct serve_client *client, struct protocol_request *request)
         break;
     case PROTOCOL_SESSION_NEW:
     case PROTOCOL_SESSION_RESTART:
+    case PROTOCOL_SESSION_COMPLETE:
         serve_job_ask(client, request);
         break;
     case PROTOCOL_SESSION_LIST:

@@ -129,6 +129,8 @@ serve_job_examine(struct serve_job *job, const char *session, struct err *err)
     if (r == 0)
         r = take_policy(job, err);
     if (r == 0)
+        r = serve_complete_prepare(job, err);
+    if (r == 0)
         r = check_python(job, err);
     if (r == 0)
         r = take_data(job, err);

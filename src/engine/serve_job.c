@@ -116,12 +116,14 @@ finish(struct serve_job *job, struct outcome *outcome)
     if (job->session)
         serve_session_take_end(job, outcome);
     serve_record_end(job, outcome);
-    if (job->started_us > 0)
+    if (job->started_us > 0 && !job->asked->job.completes)
         serve_count_run(serve, clock_now_us() - job->started_us);
     if (client && reads_too_little(client))
         serve_client_close(client);
     else if (client && job->opens)
         reply_opened(client, job, outcome);
+    else if (client && job->asked->job.completes)
+        serve_complete_reply(client, job, outcome);
     else if (client)
         serve_reply_finished(client, job->id, outcome);
     job_free(job);
@@ -267,14 +269,17 @@ start(struct serve_job *job)
         memcpy(job->run_id, early.id, sizeof(job->run_id));
     if (job->started_us == 0)
         job->started_us = clock_now_us();
-    int r = job->asked->check ? 0 : serve_record_begin(job, &err);
+    /* What is only looked at is no run: nothing of it is recorded. */
+    bool asks = job->asked->job.completes;
+    int r = asks || job->asked->check ? 0 : serve_record_begin(job, &err);
     if (r == -EBUSY && postpone(job)) {
         outcome_done(&early);
         return;
     }
     job->locked_us = 0;
-    bool judged = r == 0 && engine_judge_bytes(&job->policy, &job->asked->job,
-                                               job->asked->check, &early);
+    bool judged =
+        r == 0 && !asks &&
+        engine_judge_bytes(&job->policy, &job->asked->job, job->asked->check, &early);
     if (r == 0 && !judged)
         r = submit(job, &err);
     if (r < 0)

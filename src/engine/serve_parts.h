@@ -223,6 +223,11 @@ void serve_reply_finished(struct serve_client *client, const char *id,
 void serve_reply_session(struct serve_client *client, const char *id,
                          const struct serve_session *session);
 void serve_reply_sessions(struct serve_client *client, const char *id);
+/* What a session says of a text; see serve_complete.c. */
+void serve_complete_reply(struct serve_client *client, const struct serve_job *job,
+                          const struct outcome *outcome);
+/* Of a question: it is given little time, and nothing is validated. */
+int serve_complete_prepare(struct serve_job *job, struct err *err) MUST_USE;
 void serve_reply_status(struct serve_client *client);
 /* An error frame on a socket that never becomes a client. */
 void serve_reply_refusal(int fd, const struct err *err);

@@ -25,6 +25,7 @@ enum {
     RANDOM_BYTES = 16,
     US_PER_MS = 1000,
     MS_PER_S = 1000,
+    COMPLETE_RUN = INT32_MAX, /* the number of a question, which is no run */
 };
 
 static void
@@ -356,7 +357,7 @@ serve_session_submit(struct serve_job *job, struct pool_request *request, struct
         session->run = job->run;
         return r;
     }
-    request->run = ++session->runs;
+    request->run = job->asked->job.completes ? COMPLETE_RUN : ++session->runs;
     int r = session->run ? pool_next(session->run, request, err)
                          : err_set(err, -EIDRM, "the session is lost");
     job->run = r == 0 ? session->run : NULL;

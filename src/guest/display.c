@@ -34,6 +34,7 @@ static const struct part {
     {"display", display_source},
     {"chart", display_chart_source},
     {"table", display_table_source},
+    {"complete", display_complete_source},
 };
 enum { PARTS = sizeof(parts) / sizeof(*parts) };
 
@@ -409,4 +410,17 @@ display_end(void)
     if (type || r == 0) /* what was there before comes first */
         PyErr_Restore(type, value, traceback);
     return type ? 0 : r;
+}
+
+void
+display_complete(PyObject *source, const char *kind, PyObject *names)
+{
+    struct display *display = this_display();
+    size_t last = PARTS - 1; /* of parts */
+    PyObject *loaded = load(display) ? run_part(display, last) : NULL;
+    PyObject *function = loaded ? PyDict_GetItemString(display->names, "complete") : NULL;
+    PyObject *done =
+        function ? PyObject_CallFunction(function, "OsO", source, kind, names) : NULL;
+    Py_XDECREF(done);
+    Py_XDECREF(loaded);
 }

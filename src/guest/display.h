@@ -22,3 +22,6 @@ int display_split(PyObject *source, const char *path, PyObject **ret_body,
 int display_last(PyObject *value);
 /* Figures that are still open; as display_last, but an exception that was set is kept. */
 int display_end(void);
+/* Answers a question about a source (bytes), in an item: which names could follow it, or whether it
+ * is whole. names: of __main__. An exception is left set: there is no answer then. */
+void display_complete(PyObject *source, const char *kind, PyObject *names);

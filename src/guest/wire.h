@@ -41,7 +41,7 @@ enum {
     GUEST_LANDLOCK_FD = 4, /* the ruleset that seal.landlock_fd names */
     GUEST_LEFT = 113,      /* exit code of a session's guest that nobody hears any more */
     GUEST_MAGIC = 0x61647974,
-    GUEST_VERSION = 6,
+    GUEST_VERSION = 7,
     GUEST_WORDS_BYTES = 48 * 1024, /* a policy's names and paths, whatever it lists */
     CLAIM_ACTS_MAX = 32,
     CLAIM_NAME_BYTES = 128,
@@ -60,6 +60,8 @@ enum guest_flag {
     GUEST_SVG = 1 << 6,       /* figures as SVG, too */
     GUEST_WORKSPACE = 1 << 7, /* /workspace may be written, too */
     GUEST_SESSION = 1 << 8,   /* the process stays, and waits for the next run */
+    GUEST_COMPLETE = 1 << 9,  /* a question about the code, which is not run: see
+                               * display_complete.py. The argument says which */
 };
 
 struct guest_setup {

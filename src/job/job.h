@@ -40,6 +40,8 @@ struct job {
     size_t files_n;
     bool show_last; /* the value of the last expression is a result */
     bool svg;       /* figures are shown as SVG, too */
+    bool
+        completes; /* a question about the code: args[0] is "matches" or "state". It is not run */
     struct job_folders folders;
     bool collect; /* gather what the code leaves in /tmp into the outcome */
 };
