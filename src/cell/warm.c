@@ -201,6 +201,12 @@ append_job(const struct cell *cell, struct buf *out)
                              .args_n = (uint32_t)job->args_n,
                              .files_n = (uint32_t)job->files_n,
                              .run = cell->request.run};
+    /* Other cells have a pipe. */
+    bool by_job = session_is_on(cell) && job->has_stdin;
+    if (by_job) {
+        head.has_stdin = 1;
+        head.stdin_n = job->stdin_bytes.n;
+    }
     for (size_t i = 0; i < job->args_n; i++)
         head.args_bytes += (uint32_t)strlen(job->args[i]) + 1;
     int r = buf_append(out, &head, sizeof(head));
@@ -210,6 +216,8 @@ append_job(const struct cell *cell, struct buf *out)
         r = buf_append(out, job->args[i], strlen(job->args[i]) + 1);
     if (r == 0)
         r = buf_append(out, buf_span(&job->code).p, job->code.n);
+    if (r == 0 && by_job)
+        r = buf_append(out, buf_span(&job->stdin_bytes).p, job->stdin_bytes.n);
     if (r == 0)
         r = append_files(job, out);
     if (r < 0)

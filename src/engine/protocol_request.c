@@ -499,8 +499,8 @@ take_fields(const struct kind *kind, json_t *root, struct protocol_request *requ
 static int
 check_for_session(const json_t *root, struct err *err)
 {
-    static const char *const fields[] = {"policy",  "python", "data",         "workspace",
-                                         "collect", "stdin",  "stdin_base64", "check"};
+    static const char *const fields[] = {"policy",    "python",  "data",
+                                         "workspace", "collect", "check"};
     if (!json_object_get(root, "session"))
         return 0;
     for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)

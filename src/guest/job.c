@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/span.h"
 
 enum { JOB_BYTES_MAX = 1 << 30, NAME_MAX_BYTES = 1024, FILES_MAX = 4096 };
 
@@ -42,11 +43,12 @@ parse(struct job_view *job, struct err *err)
     job->name = take(job, &at, job->head.name_n);
     job->arguments = take(job, &at, job->head.args_bytes);
     job->code = take(job, &at, job->head.code_n);
+    job->stdin_bytes = take(job, &at, job->head.stdin_n);
     job->files = job->memory + at;
     bool whole =
         job->head.magic == GUEST_MAGIC && job->head.total_bytes == job->memory_n &&
         ends_with_nul(job->name, job->head.name_n) && job->arguments && job->code &&
-        job->head.files_n <= FILES_MAX &&
+        job->stdin_bytes && job->head.files_n <= FILES_MAX &&
         (job->head.args_n == 0 || ends_with_nul(job->arguments, job->head.args_bytes));
     return whole ? 0 : err_set(err, -EPROTO, "a job that is not one of this build");
 }
@@ -79,7 +81,16 @@ job_receive(int socket, struct job_view *ret, struct err *err)
 }
 
 static int
-write_file(const char *name, const char *data, size_t n, int how, struct err *err)
+write_bytes(int fd, const char *name, const char *data, size_t n, struct err *err)
+{
+    int r = fd_write_all(fd, data, n);
+    return r < 0 ? err_set(err, r, "write %s into the cell's /tmp: %s", name,
+                           strerrordesc_np(-r))
+                 : 0;
+}
+
+static int
+write_file(int dir, const char *name, struct span data, int how, struct err *err)
 {
     char part[NAME_MAX_BYTES];
     for (const char *p = strchr(name, '/'); p; p = strchr(p + 1, '/')) {
@@ -89,21 +100,17 @@ write_file(const char *name, const char *data, size_t n, int how, struct err *er
                            NAME_MAX_BYTES);
         memcpy(part, name, part_n);
         part[part_n] = '\0';
-        if (mkdir(part, 0755) < 0 && errno != EEXIST)
+        if (mkdirat(dir, part, 0755) < 0 && errno != EEXIST)
             return err_sys(err, "make the folder %s in the cell's /tmp", part);
     }
     AUTO_CLOSE int fd =
-        open(name, O_CREAT | how | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (fd < 0)
-        return err_sys(err, "make %s in the cell's /tmp", name);
-    int r = fd_write_all(fd, data, n);
-    return r < 0 ? err_set(err, r, "write %s into the cell's /tmp: %s", name,
-                           strerrordesc_np(-r))
-                 : 0;
+        openat(dir, name, O_CREAT | how | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0644);
+    return fd < 0 ? err_sys(err, "make %s in the cell's /tmp", name)
+                  : write_bytes(fd, name, data.p, data.n, err);
 }
 
-int
-job_place_files(const struct job_view *job, bool may_replace, struct err *err)
+static int
+place_files(const struct job_view *job, int dir, int how, struct err *err)
 {
     size_t at = (size_t)(job->files - job->memory);
     for (uint32_t i = 0; i < job->head.files_n; i++) {
@@ -116,12 +123,42 @@ job_place_files(const struct job_view *job, bool may_replace, struct err *err)
         const char *data = take(job, &at, file.data_n);
         if (!ends_with_nul(name, file.name_n) || !data)
             return err_set(err, -EPROTO, "a job with half a file");
-        int r = write_file(name, data, (size_t)file.data_n,
-                           may_replace ? O_TRUNC : O_EXCL, err);
+        int r = write_file(dir, name, (struct span){data, (size_t)file.data_n}, how, err);
         if (r < 0)
             return r;
     }
     return 0;
+}
+
+/* Code may have gone to another folder since: its own files are placed where they always are. */
+static int
+open_tmp(struct err *err)
+{
+    int dir = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return dir < 0 ? err_sys(err, "open the cell's /tmp") : dir;
+}
+
+int
+job_place_again(const struct job_view *job, struct err *err)
+{
+    AUTO_CLOSE int dir = job->head.files_n > 0 ? open_tmp(err) : -1;
+    if (job->head.files_n == 0)
+        return 0;
+    return dir < 0 ? dir : place_files(job, dir, O_TRUNC, err);
+}
+
+int
+job_place_stdin(const struct job_view *job, struct err *err)
+{
+    AUTO_CLOSE int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return err_sys(err, "make a file for stdin in the cell's /tmp");
+    int r = write_bytes(fd, "stdin", job->stdin_bytes, (size_t)job->head.stdin_n, err);
+    if (r == 0 && lseek(fd, 0, SEEK_SET) < 0)
+        return err_sys(err, "rewind stdin");
+    if (r == 0 && (r = fd_move(&fd, STDIN_FILENO)) < 0)
+        err_set(err, r, "put stdin into its place: %s", strerrordesc_np(-r));
+    return r;
 }
 
 static int
@@ -148,9 +185,10 @@ job_narrow(const struct job_view *job, struct err *err)
 int
 job_place(const struct job_view *job, struct err *err)
 {
-    int r = write_file(job->name, job->code, (size_t)job->head.code_n, O_EXCL, err);
+    int r = write_file(AT_FDCWD, job->name,
+                       (struct span){job->code, (size_t)job->head.code_n}, O_EXCL, err);
     if (r == 0)
-        r = job_place_files(job, false, err);
+        r = place_files(job, AT_FDCWD, O_EXCL, err);
     return r < 0 ? r : job_narrow(job, err);
 }
 

@@ -17,6 +17,7 @@ struct job_view {
     const char *name;      /* ends with a NUL */
     const char *arguments; /* head.args_n texts, each ending with a NUL */
     const char *code;
+    const char *stdin_bytes;
     const char *files; /* the first struct guest_job_file */
 };
 
@@ -26,9 +27,10 @@ bool job_comes(int socket, int wait_ms);
 int job_receive(int socket, struct job_view *ret, struct err *err) MUST_USE;
 /* Narrows the limits. */
 int job_narrow(const struct job_view *job, struct err *err) MUST_USE;
-/* Writes the files into the working directory; may_replace: over those of an earlier run. */
-int job_place_files(const struct job_view *job, bool may_replace,
-                    struct err *err) MUST_USE;
+/* Of a session: writes the files into /tmp, over those of earlier runs. */
+int job_place_again(const struct job_view *job, struct err *err) MUST_USE;
+/* Makes what the job has for it, or nothing, what descriptor 0 reads from now on. */
+int job_place_stdin(const struct job_view *job, struct err *err) MUST_USE;
 /* Writes the code and the files into the working directory, and narrows the limits. */
 int job_place(const struct job_view *job, struct err *err) MUST_USE;
 void job_done(struct job_view *job);

@@ -29,6 +29,7 @@ struct session {
     struct claims_memory *memory;
     PyObject *globals;
     int socket;
+    bool has_stdin; /* the last run had one of its own */
 };
 
 static void
@@ -149,6 +150,48 @@ clear_claims(struct claims *claims)
     claims->acts_n = claims->acts_dropped = 0;
 }
 
+/* What another one has read ahead is not this one's; encoding and errors stay as they are. */
+static int
+open_stdin(void)
+{
+    PyObject *before = PySys_GetObject("__stdin__");
+    PyObject *encoding = before ? PyObject_GetAttrString(before, "encoding") : NULL;
+    PyObject *errors = before ? PyObject_GetAttrString(before, "errors") : NULL;
+    PyErr_Clear();
+    PyObject *open = function_of("io", "open");
+    PyObject *file = open ? PyObject_CallFunction(open, "isiOOOi", 0, "r", -1,
+                                                  encoding ? encoding : Py_None,
+                                                  errors ? errors : Py_None, Py_None, 0)
+                          : NULL;
+    int r = file ? PySys_SetObject("stdin", file) : -1;
+    if (r == 0)
+        r = PySys_SetObject("__stdin__", file);
+    Py_XDECREF(file);
+    Py_XDECREF(open);
+    Py_XDECREF(errors);
+    Py_XDECREF(encoding);
+    return r;
+}
+
+/* Its files, and its stdin if this run or the last one has any: with an exception on failure. */
+static int
+place(struct session *session, const struct job_view *job)
+{
+    struct err err = {0};
+    bool has_stdin = job->head.has_stdin == 1;
+    int r = job_place_again(job, &err);
+    if (r == 0 && (has_stdin || session->has_stdin))
+        r = job_place_stdin(job, &err);
+    if (r < 0) {
+        PyErr_Format(PyExc_OSError, "%s", err.text);
+        return -1;
+    }
+    if (!has_stdin && !session->has_stdin)
+        return 0;
+    session->has_stdin = has_stdin;
+    return open_stdin();
+}
+
 /* --- the end of a run --- */
 
 /* sys.excepthook is the program's to set. CPython's own reads lines from files, which a run has
@@ -223,9 +266,8 @@ static PyObject *
 place_and_evaluate(struct session *session, const struct job_view *job, PyObject *source,
                    PyObject *code, uint32_t flags)
 {
-    struct err err = {0};
-    if (job_place_files(job, true, &err) < 0)
-        return PyErr_Format(PyExc_OSError, "%s", err.text);
+    if (place(session, job) < 0)
+        return NULL;
     display_start(session->memory, flags, source);
     PyObject *result =
         program_evaluate(session->program, source, code, session->globals, flags);

@@ -117,17 +117,17 @@ struct zygote_reply {
 enum { ZYGOTE_FACTORY_FD = 4 };
 
 /* A job for a warm cell, as a memory file that comes with a byte over its socket: this, then
- * the name, the arguments (each ended by a NUL), the code, and for each file its
- * guest_job_file, its name and its bytes. */
+ * the name, the arguments (each ended by a NUL), the code, what a session's run reads from its stdin,
+ * and for each file its guest_job_file, its name and its bytes. */
 struct guest_job {
     uint32_t magic;
     uint32_t flags, threads;         /* instead of the setup's */
     uint64_t file_bytes, open_files; /* limits that this job has narrowed */
     uint64_t total_bytes;            /* of all of it */
-    uint64_t code_n;
+    uint64_t code_n, stdin_n;
     uint32_t name_n, args_n, args_bytes, files_n;
-    uint32_t run; /* of a session: counted from 1 */
-    uint32_t unused;
+    uint32_t run;       /* of a session: counted from 1 */
+    uint32_t has_stdin; /* 1: it may be empty; 0: the run has none of its own */
 };
 struct guest_job_file {
     uint32_t name_n;

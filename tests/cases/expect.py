@@ -45,8 +45,7 @@ class Row:
         self.modes, self.separate, self.needs = modes, separate, needs
         self.environment = environment
         self.warm = warm or {}      # what differs in a warm cell
-        # What differs in a session; or a sentence: why it can be none of one.
-        self.session = session or {}
+        self.session = session or {}    # what differs in a session
         self.runs = None            # of a session: what each but the last must come to
         self.each = None            # … options of each
         self.limits = []            # … what session new is told
@@ -58,10 +57,7 @@ class Row:
 
     def as_session(self):
         row = self.as_warm()
-        if self.stdin is not None:
-            row.session = "a run in a session has no stdin"
-        elif isinstance(self.session, dict):
-            row.__dict__.update(self.session)
+        row.__dict__.update(self.session)
         if isinstance(row.status, str):
             row.status = {row.status}
         return row

@@ -296,8 +296,6 @@ def run_all(ctx, tap, rows, identity, missing, watch):
         elif row.needs in missing:
             tap.point("%s: %s" % (identity.label, case.file[:-3]),
                       skip="%s has no %s" % (controls.PYTHON, row.needs))
-        elif ctx.in_session and isinstance(row.session, str):
-            tap.point("%s: %s" % (identity.label, case.file[:-3]), skip=row.session)
         else:
             run_row(ctx, tap, row, identity, watch)
 

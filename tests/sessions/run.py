@@ -205,6 +205,35 @@ def files_and_arguments_come_with_each_run(place):
 
 
 @suite.test()
+def stdin_is_that_of_the_run(place):
+    session = Session(place)
+    read = "import sys\nprint(ascii(input()), ascii(sys.stdin.read()))"
+    same(session.run(read, stdin="a\nb\u00e9\n")["stdout"], "'a' 'b\\xe9\\n'\n", "one")
+    same(session.run(read, stdin="c\n")["stdout"], "'c' ''\n", "and another")
+    same(session.run(read)["error"]["name"], "EOFError", "none")
+    outcome = session.run("import os\nprint(os.read(0, 9), sys.__stdin__ is sys.stdin, os.listdir('/tmp'))\nos.close(0)",
+                          stdin="xyz")
+    same(outcome["stdout"], "b'xyz' True ['.cache']\n", "by its descriptor")
+    same(session.run(read)["error"]["name"], "EOFError", "none, where it was closed")
+    session.run("import io\nsys.stdin = io.StringIO('own')")
+    same(session.run("print(sys.stdin.read())")["stdout"], "own\n",
+         "what the code has put there, and its next run has none of its own")
+    same(session.run(read, stdin="d\n")["stdout"], "'d' ''\n", "a run that has one again")
+    outcome = session.run("1", stdin="x" * (70 << 20))
+    same((outcome["error"]["name"], outcome["session"]), ("OSError", "kept"), "more than the disk holds")
+    session.is_alive("all of it")
+
+
+@suite.test()
+def files_come_to_tmp_wherever_the_code_is(place):
+    session = Session(place)
+    session.run("import os\nos.mkdir('d')\nos.chdir('d')")
+    outcome = session.run("print(open('/tmp/x/a').read(), os.getcwd(), os.listdir('.'))",
+                          files=[{"name": "x/a", "data": "placed"}])
+    same(outcome["stdout"], "placed /tmp/d []\n", "the output")
+
+
+@suite.test()
 def a_run_has_what_its_session_was_made_with(place):
     session = Session(place)
     answer = session.ask("run", session=session.id, code="1", policy="open")

@@ -371,7 +371,7 @@ static const struct {
      "both given", true},
     {"{\"type\":\"session_files\"," OF_S "\"name\":\"a\"}", "unknown field 'name'", true},
     {RUN "\"session\":\"s\",\"policy\":\"open\"}", "no 'policy' of its own", true},
-    {RUN "\"session\":\"s\",\"stdin\":\"\"}", "no 'stdin' of its own", true},
+    {RUN "\"session\":\"s\",\"data\":[]}", "no 'data' of its own", true},
     {RUN "\"session\":\"s\",\"collect\":true}", "no 'collect' of its own", true},
     {RUN "\"colour\":1}", "unknown field 'colour'", true},
     {RUN "\"\\u001b[2J\":1}", "unknown field '?[2J'", true},
