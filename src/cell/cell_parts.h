@@ -94,6 +94,8 @@ struct cell {
     unsigned stray_n;            /* messages that no guest of ours sends */
     struct cgroup_usage earlier; /* at the beginning of the run */
     uint64_t base_meter_cpu_us;
+    uint64_t rest_cpu_us; /* between runs, at the last look */
+    unsigned quiet_n;     /* looks since which it has used none */
 
     bool sealed; /* the guest has said so */
     bool going;  /* validated, where the policy asks for it: user code runs */

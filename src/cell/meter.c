@@ -124,9 +124,7 @@ cell_meter(struct cell *cell, struct meter *ret)
 {
     *ret = (struct meter){0};
     if (cell->cgroup.version != 0) {
-        struct cgroup_usage usage;
-        cgroup_usage(&cell->cgroup, &usage);
-        ret->cpu_us = usage.cpu_us;
+        ret->cpu_us = cgroup_cpu_us(&cell->cgroup);
         return;
     }
     meter_by_proc(cell, ret);

@@ -14,7 +14,22 @@ enum {
     TICK_REST_US = 60 * 1000000, /* of a session between runs */
     /* Without a cgroup memory must be looked at often; without a tmpfs, the disk. */
     TICK_WATCHED_US = 20 * MS_US,
+    QUIET_US = 10 * MS_US, /* of CPU time between two looks: as good as none */
+    QUIET_MOST = 5,        /* doublings */
 };
+
+/* A thousand sessions that do nothing are not looked at every other second. */
+static unsigned
+doublings(struct cell *cell, uint64_t cpu_us)
+{
+    if (!cell->rests)
+        return 0;
+    bool quiet = cpu_us < cell->rest_cpu_us + QUIET_US;
+    unsigned n = quiet ? cell->quiet_n : 0;
+    cell->rest_cpu_us = cpu_us;
+    cell->quiet_n = quiet && n < QUIET_MOST ? n + 1 : n;
+    return n;
+}
 
 /* CPU time cannot grow faster than all cores together: the next look can wait that
  * long. */
@@ -23,7 +38,7 @@ schedule_tick(struct cell *cell, uint64_t cpu_us)
 {
     uint64_t limit_us = cell->request.policy->cpu_ms * MS_US;
     uint64_t left_us = limit_us > cpu_us ? limit_us - cpu_us : 0;
-    uint64_t wait_us = left_us / process_cpus();
+    uint64_t wait_us = (left_us / process_cpus()) << doublings(cell, cpu_us);
     bool by_kernel = cell->cgroup.version != 0 && cell->workspace_fd < 0 &&
                      cell->request.policy->isolation == ISOLATION_NAMESPACES;
     uint64_t most_us = !by_kernel    ? TICK_WATCHED_US
@@ -68,6 +83,7 @@ void
 cell_tick_start(struct cell *cell)
 {
     cell->on_tick = event_new(cell->base, -1, 0, on_tick, cell);
+    cell->rest_cpu_us = cell->quiet_n = 0;
     if (cell->on_tick)
         schedule_tick(cell, 0);
     else

@@ -334,10 +334,14 @@ environment_refill(struct environment *environment)
     uint64_t kept =
         environment->target < environment->most ? environment->target : environment->most;
     uint64_t want = kept + waiting(environment);
-    while (environment->making_n < MAKING_MAX &&
-           environment->idle_n + environment->making_n < want &&
-           make_member(environment) == 0)
-        continue;
+    const struct timeval pause = {.tv_usec = PAUSE_MS * 1000};
+    int r = 0;
+    while (r == 0 && environment->making_n < MAKING_MAX &&
+           environment->idle_n + environment->making_n < want)
+        r = make_member(environment);
+    /* Its factory has no room for the wish, or we none for a cell: somebody may wait for it. */
+    if (r < 0 && !event_pending(environment->again, EV_TIMEOUT, NULL))
+        event_add(environment->again, &pause);
     if (is_old(environment->current))
         environment_replace(environment);
 }

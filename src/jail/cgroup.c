@@ -239,26 +239,33 @@ read_counter(int dir, const char *file, const char *key, uint64_t *value)
 void
 cgroup_usage(const struct cgroup *cgroup, struct cgroup_usage *ret)
 {
-    *ret = (struct cgroup_usage){0};
+    *ret = (struct cgroup_usage){.cpu_us = cgroup_cpu_us(cgroup)};
     if (cgroup->version == 2) {
         int dir = cgroup->slots[0].dir;
         read_counter(dir, "memory.peak", NULL, &ret->memory_peak_bytes);
-        read_counter(dir, "cpu.stat", "usage_usec", &ret->cpu_us);
         read_counter(dir, "memory.events", "oom_kill", &ret->oom_kills);
         read_counter(dir, "pids.events", "max", &ret->pids_refused);
         read_counter(dir, "pids.peak", NULL, &ret->pids_peak);
     } else if (cgroup->version == 1) {
-        enum { NS_PER_US = 1000 };
-        uint64_t cpu_ns = 0;
         int memory = cgroup->slots[SLOT_MEMORY].dir;
         int pids = cgroup->slots[SLOT_PIDS].dir;
         read_counter(memory, "memory.max_usage_in_bytes", NULL, &ret->memory_peak_bytes);
         read_counter(memory, "memory.oom_control", "oom_kill", &ret->oom_kills);
         read_counter(pids, "pids.events", "max", &ret->pids_refused);
         read_counter(pids, "pids.peak", NULL, &ret->pids_peak);
-        read_counter(cgroup->slots[SLOT_CPU].dir, "cpuacct.usage", NULL, &cpu_ns);
-        ret->cpu_us = cpu_ns / NS_PER_US;
     }
+}
+
+uint64_t
+cgroup_cpu_us(const struct cgroup *cgroup)
+{
+    enum { NS_PER_US = 1000 };
+    uint64_t us = 0, ns = 0;
+    if (cgroup->version == 2)
+        read_counter(cgroup->slots[0].dir, "cpu.stat", "usage_usec", &us);
+    else if (cgroup->version == 1)
+        read_counter(cgroup->slots[SLOT_CPU].dir, "cpuacct.usage", NULL, &ns);
+    return cgroup->version == 1 ? ns / NS_PER_US : us;
 }
 
 uint64_t

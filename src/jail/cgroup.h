@@ -73,6 +73,8 @@ int cgroup_clone_fd(const struct cgroup *cgroup);
 int cgroup_watch_oom(const struct cgroup *cgroup);
 /* What its processes hold now; 0: the kernel does not say. */
 uint64_t cgroup_memory_bytes(const struct cgroup *cgroup);
+/* CPU time alone: one file. */
+uint64_t cgroup_cpu_us(const struct cgroup *cgroup);
 void cgroup_usage(const struct cgroup *cgroup, struct cgroup_usage *ret);
 /* Ends what is still in it, and removes it: 0, or -EBUSY when something stays.
  * Idempotent. */

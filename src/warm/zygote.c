@@ -30,14 +30,17 @@ struct zygote {
     struct jail_plan *factory_plan, *cell_plan;
     pid_t factory;
     int factory_socket, zygote_socket;
-    struct event *on_factory, *on_zygote;
+    struct event *on_factory, *on_zygote, *on_room;
     bool ready, dead;
     uint32_t last_id;
     struct row {
-        uint32_t id; /* 0: free */
+        uint32_t id;                      /* 0: free */
+        bool wants_kill, wants_interrupt; /* there was no room to say so */
         struct zygote_cell cell;
     } rows[ROWS];
 };
+
+static void on_room(evutil_socket_t fd, short what, void *context);
 
 static struct row *
 find_row(struct zygote *zygote, uint32_t id)
@@ -89,6 +92,9 @@ factory_gone(struct zygote *zygote)
     if (zygote->on_factory)
         event_free(zygote->on_factory);
     zygote->on_factory = NULL;
+    if (zygote->on_room)
+        event_free(zygote->on_room);
+    zygote->on_room = NULL;
     end_factory(zygote);
     err_set(&err, -ECHILD, "the factory of warm cells has died");
     tell_all_gone(zygote, &err);
@@ -287,11 +293,15 @@ start(struct zygote *zygote, struct err *err)
     if (r < 0)
         return r;
     struct event_base *base = zygote->options.base;
+    r = fd_set_nonblocking(zygote->factory_socket);
+    if (r < 0)
+        return err_set(err, r, "watch a factory: %s", strerrordesc_np(-r));
+    zygote->on_room = event_new(base, zygote->factory_socket, EV_WRITE, on_room, zygote);
     zygote->on_factory =
         event_new(base, zygote->factory_socket, EV_READ | EV_PERSIST, on_factory, zygote);
     zygote->on_zygote =
         event_new(base, zygote->zygote_socket, EV_READ | EV_PERSIST, on_zygote, zygote);
-    if (!zygote->on_factory || !zygote->on_zygote ||
+    if (!zygote->on_factory || !zygote->on_zygote || !zygote->on_room ||
         event_add(zygote->on_factory, NULL) < 0 || event_add(zygote->on_zygote, NULL) < 0)
         return err_set(err, -ENOMEM, "no memory to watch a factory");
     return 0;
@@ -323,6 +333,9 @@ zygote_free(struct zygote *zygote)
         event_free(zygote->on_factory);
     if (zygote->on_zygote)
         event_free(zygote->on_zygote);
+    if (zygote->on_room)
+        event_free(zygote->on_room);
+    zygote->on_room = NULL;
     fd_close(&zygote->factory_socket);
     fd_close(&zygote->zygote_socket);
     if (zygote->factory > 0)
@@ -376,21 +389,53 @@ zygote_make(struct zygote *zygote, const int *fds, size_t fds_n,
     int r = fd_send(zygote->factory_socket, &request, sizeof(request), fds, fds_n);
     if (r < 0)
         return err_set(err, r, "ask the factory for a cell: %s", strerrordesc_np(-r));
-    *row = (struct row){request.id, *cell};
+    *row = (struct row){.id = request.id, .cell = *cell};
     *ret_id = request.id;
     return 0;
+}
+
+/* A factory that reports on hundreds of cells waits for us to listen. We must not wait for it. */
+static bool
+say(struct zygote *zygote, enum factory_request_kind kind, uint32_t id)
+{
+    struct factory_request request = {kind, id};
+    int r = fd_send(zygote->factory_socket, &request, sizeof(request), NULL, 0);
+    if (r == -EAGAIN && zygote->on_room)
+        event_add(zygote->on_room, NULL);
+    return r !=
+           -EAGAIN; /* any other failure is the factory's end, which is told elsewhere */
+}
+
+static void
+on_room(evutil_socket_t fd, short what, void *context)
+{
+    (void)fd;
+    (void)what;
+    struct zygote *zygote = context;
+    for (size_t i = 0; i < ROWS; i++) {
+        struct row *row = &zygote->rows[i];
+        if (row->id != 0 && row->wants_interrupt &&
+            !say(zygote, FACTORY_INTERRUPT, row->id))
+            return;
+        row->wants_interrupt = false;
+        if (row->id != 0 && row->wants_kill && !say(zygote, FACTORY_KILL, row->id))
+            return;
+        row->wants_kill = false;
+    }
 }
 
 void
 zygote_kill(struct zygote *zygote, uint32_t id)
 {
-    struct factory_request request = {FACTORY_KILL, id};
-    (void)!fd_send(zygote->factory_socket, &request, sizeof(request), NULL, 0);
+    struct row *row = find_row(zygote, id);
+    if (row && !say(zygote, FACTORY_KILL, id))
+        row->wants_kill = true;
 }
 
 void
 zygote_interrupt(struct zygote *zygote, uint32_t id)
 {
-    struct factory_request request = {FACTORY_INTERRUPT, id};
-    (void)!fd_send(zygote->factory_socket, &request, sizeof(request), NULL, 0);
+    struct row *row = find_row(zygote, id);
+    if (row && !say(zygote, FACTORY_INTERRUPT, id))
+        row->wants_interrupt = true;
 }

@@ -7,12 +7,14 @@ does to its channel, another session and the supervisor do not notice.
 
 import json
 import os
+import signal
+import struct
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "integration"))
 
-from serve_parts import Suite, check, same, wait_for  # noqa: E402
+from serve_parts import Skip, Suite, check, same, wait_for  # noqa: E402
 
 CORPUS = os.path.join(HERE, "..", "cases", "corpus")
 NEXT = "# --- next run ---"
@@ -516,6 +518,29 @@ def what_spins_between_runs_is_ended(place):
     wait_for(lambda: session.of("session_show")["type"] == "error", "it is ended")
     shown = session.of("session_show")
     check("CPU time" in shown["message"], "the reason", shown)
+
+
+@suite.test("--preload", "none")
+def hundreds_are_opened_and_closed_at_once(place):
+    """More than a socket holds words about them, in either direction."""
+    many = 450
+    client = place.client()
+    if place.status()["sessions"]["max"] < many:
+        raise Skip("there are descriptors for %d sessions" % place.status()["sessions"]["max"])
+    opened = []
+    for n in range(many):
+        client.send({"type": "session_new", "id": "n%d" % n})
+        opened.append(client.until("session", "n%d" % n)[0]["session"]["session_id"])
+    same(place.status()["sessions"]["idle"], many, "those that wait")
+    frames = [json.dumps({"type": "session_close", "id": "c%d" % n, "session": session}).encode()
+              for n, session in enumerate(opened[many // 10:])]
+    client.send_bytes(b"".join(struct.pack(">I", len(frame)) + frame for frame in frames))
+    for n in range(len(frames)):
+        same(client.until("session", "c%d" % n)[0]["session"]["state"], "ended", "its state")
+    same(place.status()["sessions"]["open"], many // 10, "those that are left")
+    Session(place).is_alive("all that")
+    place.signal(signal.SIGTERM)
+    same(place.ended(), 0, "the end of the supervisor")
 
 
 # --- the record ---
