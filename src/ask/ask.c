@@ -327,6 +327,22 @@ ask_round(struct asking *a, struct err *err)
     return a->reply.calls_n > 0 ? do_calls(a, err) : do_text(a, err);
 }
 
+/* In a chat a question is followed by an answer, whatever came of it. */
+static int
+remember_end(struct asking *a, struct err *err)
+{
+    struct reply reply;
+    const char *reason = a->answer->reason;
+    reply_init(&reply);
+    struct span said = buf_span(&a->answer->text);
+    if (said.n == 0)
+        said = reason[0] != '\0' ? span_of(reason) : span_of("(no answer)");
+    bool kept = buf_append(&reply.text, said.p, said.n) == 0 &&
+                a->q->endpoint->form->add_reply(a->messages, &reply);
+    reply_done(&reply);
+    return kept ? 0 : no_memory(err);
+}
+
 static void
 name(char id[ASK_ID_BYTES])
 {
@@ -340,10 +356,14 @@ name(char id[ASK_ID_BYTES])
 int
 ask(const struct ask_request *request, struct ask_answer *ret, struct err *err)
 {
-    struct asking a = {.q = request, .answer = ret, .messages = json_array()};
+    struct asking a = {.q = request,
+                       .answer = ret,
+                       .messages = request->messages ? json_incref(request->messages)
+                                                     : json_array()};
     *ret = (struct ask_answer){.steps = json_array()};
     buf_init(&ret->text, REPLY_TEXT_BYTES_MAX);
     program_init(&ret->program);
+    ret->program.lives = request->messages != NULL;
     name(ret->id);
     reply_init(&a.reply);
     a.reply.on_text = request->hooks.on_text;
@@ -357,6 +377,8 @@ ask(const struct ask_request *request, struct ask_answer *ret, struct err *err)
         r = err_set(err, -EILSEQ, "the question is not UTF-8");
     while (r == 0 && !a.over)
         r = ask_round(&a, err);
+    if (r == 0 && request->messages)
+        r = remember_end(&a, err);
     reply_done(&a.reply);
     buf_done(&a.body);
     buf_done(&a.piece);

@@ -46,6 +46,9 @@ struct ask_request {
     unsigned attempts;             /* programs that may fail */
     uint64_t token_budget;         /* of all requests */
     bool dry_run;
+    /* A chat: what was said so far, to which this question and its answer are added; NULL: nothing
+     * was, and it is forgotten. Code then runs in a session, and is not run again. */
+    json_t *messages;
     struct ask_hooks hooks;
     void *context;
 };

@@ -46,7 +46,8 @@ program_source(struct program *program, struct span piece, struct buf *out,
 {
     unsigned char random[MARK_RANDOM_BYTES];
     program->mark[0] = '\0';
-    if (program->pieces_n == 0) /* as it is: one without a line end, too */
+    if (program->pieces_n == 0 ||
+        program->lives) /* as it is: one without a line end, too */
         return buf_append(out, piece.p, piece.n) < 0
                    ? err_set(err, -ENOSPC, "no memory for the program")
                    : 0;
@@ -66,7 +67,7 @@ program_source(struct program *program, struct span piece, struct buf *out,
 size_t
 program_first_line(const struct program *program)
 {
-    return program->pieces_n == 0 ? 1 : program->lines + 2;
+    return program->pieces_n == 0 || program->lives ? 1 : program->lines + 2;
 }
 
 int

@@ -21,6 +21,7 @@ struct program {
     struct buf pieces; /* joined: a program of its own */
     size_t pieces_n;
     size_t lines;
+    bool lives; /* in a session: what ran is there, and a new piece runs alone */
     char mark
         [PROGRAM_MARK_BYTES]; /* printed before the new piece; "": there is none before it */
 };

@@ -14,6 +14,7 @@ struct prompt {
     size_t data_n;
     const char *python_version; /* "3.11.2" */
     const char *libraries;      /* "" when not known */
+    bool session;               /* code runs in one, and is not run again */
 };
 
 enum { PROMPT_BYTES_MAX = 256 * 1024 };

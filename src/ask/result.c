@@ -153,18 +153,21 @@ append_ending(const struct outcome *outcome, const struct program *program,
     static const char rejected[] =
         "The code was refused before it ran; nothing was executed.";
     size_t line = program_first_line(program);
-    int r;
-    if (outcome->status == STATUS_OK)
-        return 0;
+    bool failed = outcome->status != STATUS_OK;
+    int r = 0;
     if (outcome->status == STATUS_REJECTED)
         r = buf_printf(out, "%s\n", rejected);
-    else
+    else if (failed)
         r = buf_printf(out, "The run failed (%s): ", status_name(outcome->status));
-    if (r == 0 && outcome->status != STATUS_REJECTED)
+    if (r == 0 && failed && outcome->status != STATUS_REJECTED)
         r = append_clean(out, span_of(outcome->message));
     if (r == 0)
         r = end_line(out);
-    if (r == 0 && line > 1)
+    if (r == 0 && outcome->session == SESSION_LOST)
+        r = buf_printf(out,
+                       "The session is lost, with its variables and files: what comes "
+                       "next begins anew.\n");
+    if (r == 0 && failed && line > 1)
         r = buf_printf(
             out,
             "Earlier pieces stand before this one: its first line is line %zu. "

@@ -21,6 +21,7 @@
 #include "door/ask_options.h"
 #include "door/ask_output.h"
 #include "door/ask_run.h"
+#include "door/ask_session.h"
 #include "door/terminal.h"
 #include "engine/interpreter.h"
 
@@ -42,11 +43,15 @@ struct asker {
     struct ask_answer answer;
     struct endpoint endpoint;
     struct buf key, question, system;
+    struct ask_session *session; /* of a chat */
+    json_t *messages;
 };
 
 static void
 asker_done(struct asker *asker)
 {
+    ask_session_close(asker->session);
+    json_decref(asker->messages);
     ask_run_done(&asker->run);
     ask_answer_done(&asker->answer);
     endpoint_done(&asker->endpoint);
@@ -72,6 +77,8 @@ on_execute(void *context, struct span code, bool validate_only, struct outcome *
            struct err *err)
 {
     struct asker *asker = context;
+    if (asker->session && !validate_only)
+        return ask_session_execute(asker->session, code, ret, err);
     return ask_run_execute(&asker->run, code, validate_only, ret, err);
 }
 
@@ -196,7 +203,8 @@ write_prompt(struct asker *asker, struct err *err)
                                   .data = asker->run.data.folders,
                                   .data_n = asker->run.data.n,
                                   .python_version = image->version,
-                                  .libraries = libraries.n > 0 ? libraries.p : ""};
+                                  .libraries = libraries.n > 0 ? libraries.p : "",
+                                  .session = asker->options.chat};
     return prompt_system(&prompt, &asker->system) < 0
                ? err_set(err, -E2BIG,
                          "what is to be said of the files has more than %d bytes",
@@ -208,7 +216,7 @@ static int
 prepare(struct asker *asker, struct err *err)
 {
     int r = check_person(asker, err);
-    if (r == 0)
+    if (r == 0 && asker->options.question)
         r = read_question(asker, err);
     if (r == 0)
         r = ask_run_init(&asker->run, &asker->options.run, err);
@@ -241,6 +249,7 @@ ask_it(struct asker *asker, struct err *err)
         .attempts = (unsigned)o->attempts,
         .token_budget = o->token_budget,
         .dry_run = o->dry_run,
+        .messages = asker->messages,
         .hooks = {.execute = on_execute,
                   .on_text = asker->output.is_live ? on_text : NULL,
                   .on_step = on_step,
@@ -264,6 +273,80 @@ exit_status_of(const struct ask_answer *answer)
     return answer->end == ASK_FAILED && of_run != 0 ? of_run : EXIT_NO_ANSWER;
 }
 
+/* ---- one after the other ---- */
+
+/* What a failed question has left would be a question without an answer. */
+static void
+forget_since(json_t *messages, size_t n)
+{
+    while (json_array_size(messages) > n)
+        json_array_remove(messages, json_array_size(messages) - 1);
+}
+
+/* The exit status. */
+static int
+answer_one(struct asker *asker)
+{
+    struct err err = {0};
+    size_t before = json_array_size(asker->messages);
+    asker->endpoint.until_us = clock_now_us() + asker->options.time_budget_ms * US_PER_MS;
+    int r = ask_it(asker, &err), status;
+    if (r == 0)
+        r = ask_output_finish(&asker->output, &asker->answer, &err);
+    else
+        forget_since(asker->messages, before);
+    status = r < 0 ? complain(&err, EXIT_OUR_FAULT) : exit_status_of(&asker->answer);
+    ask_answer_done(&asker->answer);
+    asker->answer = (struct ask_answer){0};
+    return status;
+}
+
+/* The next line that is not blank; false: there is none. */
+static bool
+next_question(struct asker *asker, char **line, size_t *size)
+{
+    bool asks = isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
+    for (;;) {
+        if (asks)
+            fputs("\n> ", stderr);
+        ssize_t n = getline(line, size, stdin);
+        if (n < 0)
+            return false;
+        while (n > 0 && strchr(" \t\r\n", (*line)[n - 1]))
+            (*line)[--n] = '\0';
+        if (n == 0)
+            continue;
+        struct err err;
+        buf_consume(&asker->question, asker->question.n);
+        if (n < ASK_QUESTION_BYTES_MAX && strlen(*line) == (size_t)n &&
+            buf_append(&asker->question, *line, (size_t)n) == 0)
+            return true;
+        err_set(&err, -EINVAL, "this question is too long, or no text");
+        complain(&err, EXIT_WRONG_USE);
+    }
+}
+
+static int
+chat(struct asker *asker)
+{
+    struct err err = {0};
+    AUTO_FREE char *line = NULL;
+    size_t size = 0;
+    int status = EXIT_ANSWERED;
+    asker->messages = json_array();
+    int r = asker->messages ? ask_session_open(&asker->run, &asker->session, &err)
+                            : err_set(&err, -ENOMEM, "no memory for a conversation");
+    if (r < 0)
+        return complain(&err, EXIT_OUR_FAULT);
+    if (asker->options.question)
+        status = answer_one(asker);
+    else
+        buf_init(&asker->question, ASK_QUESTION_BYTES_MAX);
+    while (next_question(asker, &line, &size))
+        status = answer_one(asker);
+    return status;
+}
+
 int
 ask_command(int argc, char **argv)
 {
@@ -284,6 +367,8 @@ ask_command(int argc, char **argv)
     if (r < 0)
         return complain(&err, r == -ENOSYS ? EXIT_OUR_FAULT : EXIT_WRONG_USE);
     ask_output_init(&asker.output, &asker.options);
+    if (asker.options.chat)
+        return chat(&asker);
     if (ask_it(&asker, &err) < 0)
         return complain(&err, EXIT_OUR_FAULT);
     if (ask_output_finish(&asker.output, &asker.answer, &err) < 0)

@@ -75,6 +75,9 @@ static const struct row rows[] = {
      "Run code without asking; on a terminal it is asked before each run."},
     {"--confirm", NULL, CONFIRM, 0, CONFIRM_ALWAYS, 0,
      "Ask before each run, and fail where nobody can be asked."},
+    {"--chat", NULL, FLAG, AT(chat), 0, 0,
+     "Go on asking: a question a line, from the terminal or stdin, in one session that keeps "
+     "variables and files."},
     {"--save", "FILE", TEXT, AT(save), 0, 0,
      "Write the program that gave the answer to FILE."},
     {"--json", NULL, FLAG, AT(json), 0, 0,
@@ -250,7 +253,10 @@ ask_options_parse(int argc, char **argv, struct ask_options *ret, struct err *er
         if (r < 0)
             return r;
     }
-    if (ret->help || ret->question)
+    if (ret->chat && (ret->json || ret->dry_run || ret->run.cold || ret->save))
+        return err_set(err, -EINVAL,
+                       "--chat goes with none of --json, --dry-run, --save and --cold");
+    if (ret->help || ret->question || ret->chat)
         return 0;
     return err_set(err, -EINVAL,
                    "a question is missing: adyton ask \"…\", or - for stdin");
@@ -260,7 +266,8 @@ void
 ask_options_help(void)
 {
     char left[96];
-    puts("usage: adyton ask [OPTION…] QUESTION|-\n\n"
+    puts("usage: adyton ask [OPTION…] QUESTION|-\n"
+         "       adyton ask --chat [OPTION…] [QUESTION]\n\n"
          "Asks a model, runs the Python that it answers with in a cell, gives it what "
          "came of "
          "that,\nand prints its answer.\n\noptions:");

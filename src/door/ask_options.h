@@ -19,7 +19,7 @@ struct ask_options {
     const char *save; /* where the program goes */
     uint64_t attempts, retries, token_budget, max_tokens, time_budget_ms;
     enum ask_confirm confirm;
-    bool no_stream, no_tools, dry_run, plain_key, json, help;
+    bool no_stream, no_tools, dry_run, plain_key, json, chat, help;
     struct run_options run;
 };
 

@@ -25,7 +25,7 @@ const struct command command_table[] = {
     {"ask", ask_command,
      "Ask a model for code, run it, and give its answer.",
      "--model --base-url --api --key-file --plain-key --ca-file --proxy --no-stream --no-tools --attempts "
-     "--retries --token-budget --max-tokens --time-budget --dry-run --yes --confirm --save --json "
+     "--retries --token-budget --max-tokens --time-budget --chat --dry-run --yes --confirm --save --json "
      "--policy --file --data --out --python --ledger --socket --cold --quiet --verbose --help"},
     {"tools", tools_command,
      "Print the tool's definition, for programs that ask a model themselves.",

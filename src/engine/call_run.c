@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "engine/call.h"
 #include "engine/call_parts.h"
-#include "engine/interpreter_parts.h"
+#include "engine/interpreter.h"
 #include "job/outcome_parse.h"
 
 enum { US_PER_MS = 1000, RETRY_MS_MIN = 1, RETRY_MS_MAX = 5000, CLIENTS_RETRY_MS = 200 };

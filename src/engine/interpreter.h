@@ -17,3 +17,6 @@
  * s. */
 int interpreter_find(const char *python, bool programs, struct image *ret,
                      struct err *err) MUST_USE;
+/* The absolute path of what `python` names; a symbolic link at its end is kept. */
+int interpreter_locate(const char *python, char ret[IMAGE_PATH_BYTES],
+                       struct err *err) MUST_USE;

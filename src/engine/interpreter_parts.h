@@ -34,9 +34,6 @@ struct stamps {
 
 void stamps_add(struct stamps *stamps, enum stamp_kind kind, const char *path);
 
-/* The absolute path of what `python` names; a symbolic link at its end is kept. */
-int interpreter_locate(const char *python, char ret[IMAGE_PATH_BYTES],
-                       struct err *err) MUST_USE;
 /* A program that prints one JSON object, and a variable it may need ("NAME=value" or
  * NULL). */
 struct question {

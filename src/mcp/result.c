@@ -222,7 +222,7 @@ put_text(const json_t *outcome, const char *session_id, struct buf *out)
     struct outcome parsed;
     struct err err;
     const struct program alone = {0};
-    const char *note = text_of(outcome, "session_note");
+    bool is_lost = strcmp(text_of(outcome, "session"), "lost") == 0;
     int r = outcome_from_json(outcome, &parsed, &err);
     if (r < 0)
         return r;
@@ -233,10 +233,7 @@ put_text(const json_t *outcome, const char *session_id, struct buf *out)
         out->n -= utf8_unfinished_tail(buf_span(out));
         r = buf_printf(out, "\n[... the rest is omitted ...]\n");
     }
-    if (r == 0 && note[0] != '\0')
-        r = buf_printf(out, "The session is lost, with its variables and files: %.200s\n",
-                       note);
-    else if (r == 0 && session_id)
+    if (r == 0 && session_id && !is_lost)
         r = buf_printf(out, "[session_id: %s]\n", session_id);
     return r;
 }

@@ -12,6 +12,7 @@ sys.path[:0] = [HERE, os.path.join(HERE, "..", "harness")]
 
 import answers   # noqa: E402,F401  (each registers its points)
 import bounds    # noqa: E402,F401
+import chat      # noqa: E402,F401
 import hostile   # noqa: E402,F401
 import wire      # noqa: E402,F401
 from parts import points  # noqa: E402
