@@ -18,6 +18,7 @@
 #include "door/run_options.h"
 #include "door/run_output.h"
 #include "door/run_stream.h"
+#include "door/session_files.h"
 #include "door/terminal.h"
 #include "engine/engine.h"
 #include "engine/workspace.h"
@@ -176,6 +177,21 @@ take_folders(struct run *run, struct err *err)
                                : r;
 }
 
+/* The cell lives on: its files are asked for. */
+static void
+collect_from_session(struct run *run)
+{
+    struct err err;
+    const struct session_files wish = {.socket = run->options.socket,
+                                       .session = run->options.session};
+    if (!run->options.out_dir || run->outcome.session != SESSION_KEPT)
+        return;
+    if (session_files_collect(&wish, run->collect_dir, &run->outcome, &err) < 0) {
+        err_wrap(&err, "--out");
+        complain(&err, 0);
+    }
+}
+
 /* CALL_ENDED: there is an outcome. Everything else is told, and ends with 2. */
 static enum call_result
 execute(struct run *run, struct err *err)
@@ -199,6 +215,8 @@ execute(struct run *run, struct err *err)
     enum call_result result = CALL_NOBODY;
     if (run->may_call)
         result = run_call(&call, &run->outcome, err);
+    if (result == CALL_ENDED && run->options.session)
+        collect_from_session(run);
     bool may_be_ours = !run->options.socket && !run->options.session;
     if ((result == CALL_NOBODY || result == CALL_UNFIT) && may_be_ours) {
         if (run->no_policy.code != 0) {

@@ -118,7 +118,7 @@ run_input_read_rest(const struct run_options *options, const struct policy *poli
         r = job_add_arg(job, options->args[i], err);
     if (r == 0)
         r = read_stdin(options, job, err);
-    job->collect = options->out_dir != NULL;
+    job->collect = options->out_dir && !options->session; /* there we ask for them */
     job->show_last = options->show_last;
     job->svg = options->svg;
     return r;

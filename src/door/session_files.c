@@ -26,7 +26,8 @@ enum {
     EXIT_WRONG_USE = 2,
     EXIT_OUR_FAULT = 125,
     LINE_BYTES = 8192,
-    PATH_BYTES = 4096,
+    PATH_BYTES = OUTCOME_FILE_PATH_BYTES,
+    FOLDER_BYTES = 4096,
     FOLDER_MODE = 0777,
 };
 
@@ -239,7 +240,7 @@ find_place(const struct session_files *wish, const char *path, struct target *re
            struct err *err)
 {
     const char *out = wish->out ? wish->out : ".";
-    char folder[PATH_BYTES];
+    char folder[FOLDER_BYTES];
     struct stat is;
     ret->name = path ? last_part(path) : last_part(out);
     snprintf(folder, sizeof(folder), "%s", out);
@@ -325,6 +326,78 @@ get_folder(const struct session_files *wish)
     json_decref(answer);
     return status;
 }
+
+/* --- for a run --- */
+
+static int
+keep(struct outcome *outcome, const json_t *file, const char *path)
+{
+    struct collected_file *files =
+        reallocarray(outcome->files, outcome->files_n + 1, sizeof(*files));
+    if (!files)
+        return -ENOMEM;
+    outcome->files = files;
+    struct collected_file *kept = &files[outcome->files_n++];
+    *kept = (struct collected_file){
+        .bytes = (uint64_t)json_integer_value(json_object_get(file, "bytes"))};
+    snprintf(kept->path, sizeof(kept->path), "%s", path);
+    snprintf(kept->mime, sizeof(kept->mime), "%s", text_of(file, "mime"));
+    snprintf(kept->sha256, sizeof(kept->sha256), "%s", text_of(file, "sha256"));
+    return 0;
+}
+
+static int
+collect_one(const struct session_files *wish, int dir, const json_t *file,
+            struct outcome *outcome, struct err *err)
+{
+    char path[PATH_BYTES];
+    json_t *done;
+    if (strcmp(text_of(file, "change"), "removed") == 0 || !path_of(file, path))
+        return 0;
+    const struct target target = {dir, path};
+    int r = fetch_into(wish, path, &target, &done, err);
+    if (r == -ENODATA || r == -ENOTDIR) {
+        outcome->files_skipped++;
+        snprintf(outcome->files_note, sizeof(outcome->files_note), "%s", err->text);
+        return 0;
+    }
+    if (r < 0)
+        return r;
+    r = keep(outcome, file, path);
+    if (r == 0) /* what came, should it have changed since it was listed */
+        snprintf(outcome->files[outcome->files_n - 1].sha256,
+                 sizeof(outcome->files->sha256), "%s", text_of(done, "sha256"));
+    if (r == 0)
+        outcome->files[outcome->files_n - 1].bytes =
+            (uint64_t)json_integer_value(json_object_get(done, "bytes"));
+    json_decref(done);
+    return r < 0 ? err_set(err, r, "no memory for the list of files") : 0;
+}
+
+int
+session_files_collect(const struct session_files *wish, int dir, struct outcome *outcome,
+                      struct err *err)
+{
+    json_t *answer, *file;
+    size_t i;
+    int r = call_list_session(wish->socket, wish->session, &answer, err);
+    if (r < 0)
+        return r;
+    outcome->files_skipped =
+        (uint64_t)json_integer_value(json_object_get(answer, "skipped"));
+    snprintf(outcome->files_note, sizeof(outcome->files_note), "%s",
+             text_of(answer, "note"));
+    json_array_foreach(json_object_get(answer, "files"), i, file)
+    {
+        r = collect_one(wish, dir, file, outcome, err);
+        if (r < 0)
+            break;
+    }
+    json_decref(answer);
+    return r;
+}
+
+/* --- */
 
 static bool
 is_archive(const char *out)

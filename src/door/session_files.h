@@ -5,6 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/attr.h"
+#include "base/err.h"
+#include "job/outcome.h"
+
 enum { SESSION_WORDS_MAX = 1024 };
 
 struct session_files {
@@ -19,3 +23,8 @@ struct session_files {
 int session_files_put(const struct session_files *wish);
 int session_files_get(const struct session_files *wish);
 int session_files_list(const struct session_files *wish);
+
+/* What --out does with a run of a session: fetches all files into the folder, and names them in
+ * the outcome. */
+int session_files_collect(const struct session_files *wish, int dir,
+                          struct outcome *outcome, struct err *err) MUST_USE;

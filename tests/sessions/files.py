@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import os
+import signal
 import sys
 import tarfile
 
@@ -24,6 +25,10 @@ LAST = ("session", "sessions", "finished", "error", "busy", "done", "files")
 
 
 class Session(sessions.Session):
+    def __init__(self, place, **fields):
+        self.place = place
+        super().__init__(place, **fields)
+
     def ask(self, kind, **fields):
         return self.ask_all(kind, **fields)[-1]
 
@@ -39,6 +44,14 @@ class Session(sessions.Session):
                 messages.append(message)
                 if message["type"] in LAST:
                     return messages
+
+    def ask_beside(self, kind, **fields):
+        """Over another connection."""
+        client = self.place.client()
+        client.send({"type": kind, "id": "beside", **fields})
+        answer = client.receive()
+        client.close()
+        return answer
 
     def put(self, **files):
         """Files by their names; a dot in a name is written as __."""
@@ -302,6 +315,21 @@ def too_many_at_once_are_told_to_come_again(place):
     wait_for(lambda: session.of("session_files")["type"] == "files", "those have ended")
 
 
+@suite.test()
+def a_supervisor_that_ends_lets_the_work_come_to_its_end(place):
+    session = Session(place)
+    session.run("import os\nopen('large', 'wb').write(os.urandom(60 << 20))")
+    session.client.send({"type": "session_get", "id": "get", "session": session.id, "name": "large"})
+    session.client.until("data", "get")
+    place.signal(signal.SIGTERM)
+    wait_for(lambda: place.status()["draining"], "it is ending")
+    answer = session.ask_beside("session_files", session=session.id)
+    same(answer["type"], "busy", "what is asked now: %r" % answer)
+    done, messages = session.client.until("done", "get")
+    same(done["bytes"], 60 << 20, "what was asked before comes")
+    same(place.ended(), 0, "and then it ends")
+
+
 # --- a hostile tree ---
 
 SWAPS = """
@@ -470,6 +498,25 @@ def put_get_and_files_as_commands(place):
     with tarfile.open(archive, errors="surrogateescape") as tar:
         same(sorted(os.fsencode(m.name) for m in tar),
              [b"\x1b[2J", b"d/b.csv", b"made.bin", b"main.py", b"odd\xff\n.txt"], "what is in it")
+
+
+@suite.test()
+def a_run_with_out_brings_all_that_is_there(place):
+    session = Session(place)
+    session.put_all({"in.csv": "1"})
+    out = os.path.join(place.path, "out")
+    os.makedirs(os.path.join(out, "taken"))
+    done = place.run("--session", session.id, "--out", out, "--json", "-c",
+                     "import os\nopen('made', 'w').write('2')\nopen('taken', 'w')\n"
+                     "os.symlink('/etc/passwd', 'link')\nopen(b'bad\\xff', 'w').write('3')")
+    outcome = json.loads(done.stdout)
+    same({path_of(f): (f["bytes"], f["sha256"]) for f in outcome["files"]},
+         {name: (1, hashlib.sha256(data).hexdigest())
+          for name, data in ((b"in.csv", b"1"), (b"made", b"2"), (b"bad\xff", b"3"))}, "what came")
+    same(outcome["files_skipped"], 2, "what did not: %r" % outcome.get("files_note"))
+    same(sorted(os.listdir(os.fsencode(out))), [b"bad\xff", b"in.csv", b"made", b"taken"], "the folder")
+    done = place.run("--session", session.id, "--out", out, "-c", "import os; os._exit(3)")
+    same(done.returncode, 3, "of a session that is lost nothing comes: %r" % done.stderr)
 
 
 @suite.test()
