@@ -118,6 +118,23 @@ take_data(struct serve_job *job, struct err *err)
                : r;
 }
 
+/* A session that begins again has those that it had. */
+static int
+keep_folders(struct serve_job *job, bool again, struct err *err)
+{
+    struct job_folders *asked = &job->asked->job.folders;
+    struct serve_session *session = job->session;
+    if (again && session->folders)
+        *asked = *session->folders;
+    if (again || asked->n == 0)
+        return 0;
+    session->folders = malloc(sizeof(*session->folders));
+    if (!session->folders)
+        return err_set(err, -ENOMEM, "no memory for a session");
+    *session->folders = *asked;
+    return 0;
+}
+
 int
 serve_job_examine(struct serve_job *job, const char *session, struct err *err)
 {
@@ -134,9 +151,7 @@ serve_job_examine(struct serve_job *job, const char *session, struct err *err)
         r = check_python(job, err);
     if (r == 0)
         r = take_data(job, err);
-    if (r == 0 && job->opens && session[0] != '\0') /* it begins again */
-        job->asked->job.folders = job->session->folders;
-    else if (r == 0 && job->opens)
-        job->session->folders = job->asked->job.folders;
+    if (r == 0 && job->opens)
+        r = keep_folders(job, session[0] != '\0', err);
     return r;
 }

@@ -71,9 +71,8 @@ struct serve_session {
     struct serve_policy *loaded;
     struct policy policy; /* narrowed when it was made; its lists are those of `loaded` */
     char python[PROTOCOL_PATH_BYTES];
-    struct job_folders
-        folders;          /* found when it was made; the same ones when it begins again */
-    struct pool_run *run; /* its cell; NULL: none any more */
+    struct job_folders *folders;         /* owned; found when it was made; NULL: none */
+    struct pool_run *run;                /* its cell; NULL: none any more */
     struct serve_job *current, *waiting; /* what runs in it, or takes its turn */
     size_t users;                        /* jobs that point here */
     uint32_t runs;

@@ -83,6 +83,7 @@ free_session(struct serve_session *session)
     if (session->on_time)
         event_free(session->on_time);
     serve_policy_release(session->loaded);
+    free(session->folders);
     free(session);
 }
 
