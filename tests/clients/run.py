@@ -2,6 +2,7 @@
 """Public clients drive adyton.  Usage: run.py BUILD [NAME…]
 
 Prints TAP. `ask.mjs` plays an OpenAI-compatible server and checks what `adyton ask` sends; the
+`mcp_stdio.mjs` and `mcp_tools.mjs` drive `adyton mcp` with the public SDKs of MCP; the
 programs of docs/AGENTS.md run with the public SDKs, which npm installs from the lock beside this
 file, against a scripted endpoint. Without node or npm, or where npm reaches no registry, what needs
 them is skipped by name.
@@ -14,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -44,18 +46,58 @@ def drive_ask(tap, build, home):
     done = subprocess.run(command, env=environment(build, home), stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S,
                           text=True)
+    tell_checks(tap, "ask.mjs", done, 30)
+
+
+def tell_checks(tap, name, done, least):
+    """Each check of a driver is a point."""
     points = 0
     for line in done.stdout.splitlines():
         match = LINE.match(line)
         if match:
             points += 1
-            name, _, why = match.group(2).partition(": ") if match.group(1) == "FAIL" else (
-                re.sub(r" \(\d+ ms\)", "", match.group(2)), "", "")
-            tap.point("ask.mjs: " + name, [why] if match.group(1) == "FAIL" else [],
+            label, _, why = match.group(2).partition(": ") if match.group(1) == "FAIL" else (
+                re.sub(r" \(\d+ ms\).*", "", match.group(2)), "", "")
+            tap.point("%s: %s" % (name, label), [why] if match.group(1) == "FAIL" else [],
                       skip="the driver says so" if match.group(1) == "skip" else None)
-    wanted = "%d passed, 0 failed" % points
-    tap.point("ask.mjs: all thirty checks", [] if points == 30 and wanted in done.stdout
+    last = (done.stdout.splitlines() or [""])[-1]
+    tap.point("%s: all its checks" % name, [] if points >= least and ", 0 failed" in last
               else done.stdout.splitlines()[-5:])
+
+
+def drive_mcp(tap, build, home, folder):
+    """The public SDKs against `adyton mcp`, in each of their modes."""
+    for name in ("mcp_stdio.mjs", "mcp_tools.mjs", "lib"):
+        target = os.path.join(folder, name)
+        (shutil.copytree if name == "lib" else shutil.copy)(
+            os.path.join(HERE, name), target, **({"dirs_exist_ok": True} if name == "lib" else {}))
+    server = [os.path.join(build, "adyton"), "mcp"]
+    socket = os.path.join(home, "mcp.sock")
+    supervisor = subprocess.Popen([server[0], "serve", "--socket", socket], env=environment(build, home),
+                                  stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for _ in range(600):
+        if os.path.exists(socket):
+            break
+        time.sleep(0.1)
+    # A check wants a program of its own to be started, which only `open` lets code do.
+    modes = [("v1", "legacy", ["--private"]), ("v2", "legacy", ["--socket", socket]),
+             ("v2", "modern", ["--private"]), ("v2", "auto", ["--socket", socket])]
+    try:
+        for sdk, era, options in modes:
+            done = node(["mcp_stdio.mjs", "--sdk", sdk, "--era", era, "--", *server, "--policy",
+                         "open", *options], folder, environment(build, home, EXPECT="progress"))
+            tell_checks(tap, "mcp_stdio.mjs, SDK %s, %s, %s" % (sdk, era, options[0]), done, 36)
+        for options in (["--private"], ["--socket", socket]):
+            done = node(["mcp_tools.mjs", "--", *server, *options], folder, environment(build, home))
+            tell_checks(tap, "mcp_tools.mjs, %s" % options[0], done, 15)
+    finally:
+        supervisor.terminate()
+        supervisor.wait()
+
+
+def node(words, folder, env):
+    return subprocess.run(["node", *words], cwd=folder, env=env, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S, text=True)
 
 
 def install(build):
@@ -136,8 +178,13 @@ def main():
             tap.point("ask.mjs", skip=why)
         elif not names or "ask" in names:
             drive_ask(tap, build, home)
-        if not missing and (not names or "agents" in names):
+        if not missing and (not names or "agents" in names or "mcp" in names):
             folder, why = install(build)
+        if not names or "mcp" in names:
+            if why:
+                tap.point("adyton mcp by the public SDKs", skip=why)
+            else:
+                drive_mcp(tap, build, home, folder)
         found = programs(folder or home)
         for name, form in (("openai.mjs", "openai"), ("anthropic.mjs", "anthropic")):
             if names and "agents" not in names:
