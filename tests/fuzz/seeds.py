@@ -151,12 +151,34 @@ def streams():
             b"\2\xef\xbb\xbfdata\rdata: \xe2\r\n\revent: y"]
 
 
+def messages():
+    """Lines of an MCP client, in both eras; see fuzz_rpc.c."""
+    def line(method, id_=None, **params):
+        whole = {"jsonrpc": "2.0", "method": method, "params": params}
+        return json.dumps(whole if id_ is None else dict(whole, id=id_)).encode() + b"\n"
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {}}
+    tools = [("execute_python", {"code": "1", "timeout": 1, "files": [{"name": "a", "data": "b"}]}),
+             ("check_python", {"code": "1"}), ("session_close", {"session_id": "s_1"}),
+             ("write_file", {"session_id": "s", "path": "a", "data_base64": "eA=="}),
+             ("read_file", {"session_id": "s", "path": "a"}), ("list_files", {"session_id": "s"}),
+             ("no_such", {})]
+    legacy = line("initialize", 0, protocolVersion="2025-06-18", capabilities={}) + \
+        line("notifications/initialized") + line("ping", "p") + line("tools/list", 1)
+    modern = line("server/discover", "probe", _meta=meta) + line("tools/list", 2, _meta=meta) + \
+        line("ping", 3, _meta=meta) + line("tools/list", 4, _meta={next(iter(meta)): "x"})
+    calls = b"".join(line("tools/call", i, name=name, arguments=arguments,
+                          _meta={"progressToken": i}) for i, (name, arguments) in enumerate(tools))
+    odd = b'{"jsonrpc":"2.0","id":null,"method":"ping"}\n[]\n{"id":1}\n\r\n{"jsonrpc":"2.0","id":1,"result":{}}\n'
+    return [legacy + calls + line("notifications/cancelled", requestId=0), modern, odd + b"{" * 99]
+
+
 def main(folder):
     os.makedirs(folder, exist_ok=True)
     frames = [frame(r) for r in REQUESTS] + [b"".join(frame(r) for r in REQUESTS), b"\0\0\0\0"]
     for name, seeds in (("frames", frames), ("ledger", exports()), ("claims", claims()),
                         ("display", displays()), ("sixel", pictures()), ("files", files()), ("session", sessions()), ("verdict", verdicts()),
-                        ("sse", streams())):
+                        ("sse", streams()), ("rpc", messages())):
         for i, seed in enumerate(seeds):
             with open(os.path.join(folder, "%s-%d" % (name, i)), "wb") as file:
                 file.write(seed)
