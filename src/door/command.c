@@ -12,6 +12,7 @@
 #include "door/runs_command.h"
 #include "door/serve_command.h"
 #include "door/session_command.h"
+#include "door/shell_command.h"
 #include "door/status_command.h"
 #include "door/tools_command.h"
 
@@ -40,6 +41,9 @@ const struct command command_table[] = {
      "Make, use and close sessions: cells that stay.",
      "new run list show interrupt restart close put get files --policy --limit --data --python --out --all --json "
      "--socket --help"},
+    {"shell", shell_command,
+     "Run statements one after another in a session, as they are typed.",
+     "--session --policy --limit --python --out --no-images --socket --private --help"},
     {"status", status_command,
      "Show what the supervisor is doing.", "--json --watch --socket --help"},
     {"doctor", doctor_command,

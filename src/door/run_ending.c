@@ -144,6 +144,15 @@ append_usage(const struct outcome *o, struct buf *out)
     return r < 0 ? r : buf_append(out, "\n", 1);
 }
 
+/* Whoever types sees the traceback or the findings, and has interrupted the code himself. */
+static bool
+is_told_already(const struct run_options *options, const struct outcome *o)
+{
+    bool shown = o->status == STATUS_EXCEPTION || o->status == STATUS_EXIT ||
+                 (o->status == STATUS_REJECTED && o->findings.n > 0);
+    return options->one_of_many && o->session == SESSION_KEPT && shown;
+}
+
 int
 run_ending_lines(const struct run_options *options, const struct outcome *outcome,
                  struct buf *out)
@@ -152,7 +161,7 @@ run_ending_lines(const struct run_options *options, const struct outcome *outcom
         return 0;
     bool verbose = options->verbosity == RUN_VERBOSE;
     bool well = outcome->status == STATUS_OK;
-    int r = well ? 0 : append_ending(outcome, out);
+    int r = well || is_told_already(options, outcome) ? 0 : append_ending(outcome, out);
     if (r == 0 && (outcome->status == STATUS_REJECTED || verbose))
         r = append_findings(options, outcome, out);
     if (r == 0 && (!well || verbose))

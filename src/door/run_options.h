@@ -47,6 +47,8 @@ struct run_options {
     bool show_last;
     bool svg;
     bool no_images;
+    bool
+        one_of_many; /* a shell's: a traceback says enough, and what was interrupted is known */
     bool help;
 };
 
