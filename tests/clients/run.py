@@ -100,12 +100,40 @@ def node(words, folder, env):
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S, text=True)
 
 
-def install(build):
+def drive_heavy(tap, build, home, folder):
+    """The public inspector and LangChain's adapter: large, so only when they are named."""
+    server = [os.path.join(build, "adyton"), "mcp", "--private"]
+    inspect = ["node", os.path.join(folder, "node_modules", ".bin", "mcp-inspector"), "--cli", *server]
+    env = environment(build, home, HOME=home, MCP_CATALOG_PATH=os.path.join(home, "catalog"))
+
+    def inspector(*words):
+        return subprocess.run([*inspect, *words], env=env, stdin=subprocess.DEVNULL, timeout=LIMIT_S,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def problems(done, *wanted, code=0):
+        good = done.returncode == code and all(word in done.stdout for word in wanted)
+        return [] if good else [done.returncode, done.stdout[-800:], done.stderr[-800:]]
+    for era in ("legacy", "auto", "modern"):
+        done = inspector("--method", "tools/list", "--strict", "--protocol-era", era)
+        tap.point("the inspector lists the tools, strict, %s" % era,
+                  problems(done, "execute_python", "list_files"))
+    done = inspector("--method", "tools/call", "--tool-name", "execute_python", "--tool-args-json",
+                     json.dumps({"code": "print(6 * 7)"}), "--format", "json")
+    tap.point("the inspector calls one", problems(done, '"stdout":"42\\n"'))
+    done = inspector("--method", "tools/call", "--tool-name", "execute_python", "--tool-args-json",
+                     json.dumps({"code": "1/0"}), "--format", "json")
+    tap.point("and is told of an error", problems(done, "ZeroDivisionError", code=5))
+    shutil.copy(os.path.join(HERE, "heavy", "langchain.mjs"), folder)
+    done = node(["langchain.mjs", *server], folder, env)
+    tap.point("LangChain's adapter runs a loop of tools", problems(done, "All is well."))
+
+
+def install(build, source=""):
     """The folder with the packages, or why there is none."""
-    folder = os.path.join(build, "clients")
+    folder = os.path.join(build, "clients", source)
     os.makedirs(folder, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
-        shutil.copy(os.path.join(HERE, name), folder)
+        shutil.copy(os.path.join(HERE, source, name), folder)
     done = subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
                           cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, timeout=LIMIT_S, text=True)
@@ -180,12 +208,18 @@ def main():
             drive_ask(tap, build, home)
         if not missing and (not names or "agents" in names or "mcp" in names):
             folder, why = install(build)
+        if "heavy" in names:
+            folder, why = install(build, "heavy") if not missing else (None, why)
+            if why:
+                tap.point("the inspector and LangChain", skip=why)
+            else:
+                drive_heavy(tap, build, home, folder)
         if not names or "mcp" in names:
             if why:
                 tap.point("adyton mcp by the public SDKs", skip=why)
             else:
                 drive_mcp(tap, build, home, folder)
-        found = programs(folder or home)
+        found = programs(folder or home) if "heavy" not in names else []
         for name, form in (("openai.mjs", "openai"), ("anthropic.mjs", "anthropic")):
             if names and "agents" not in names:
                 continue
