@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "door/results.h"
 #include "door/run_ending.h"
 #include "engine/protocol.h"
 
@@ -229,6 +228,27 @@ sink_put_own(struct run_sink *sink, struct span bytes)
     if (r < 0)
         sink_fail(sink, r);
     sink_pump(sink, true);
+}
+
+void
+run_output_result(struct run_output *output, struct results *results, const json_t *item)
+{
+    struct displays none = {.items_n = 0};
+    AUTO_BUF struct buf text = {0};
+    AUTO_BUF struct buf lines = {0};
+    buf_init(&text, PENDING_BYTES_MAX);
+    buf_init(&lines, PENDING_BYTES_MAX);
+    struct display_item *shown = display_item_take(&none, item);
+    if (!shown)
+        return;
+    run_progress_hide(&output->progress);
+    int r = results_show(results, shown, &text, &lines);
+    display_item_free(shown);
+    sink_pump(&output->out, true);
+    sink_put_own(&output->out, buf_span(&text));
+    sink_put_own(&output->err, buf_span(&lines));
+    if (r < 0)
+        sink_fail(&output->out, r);
 }
 
 static bool

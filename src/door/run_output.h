@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/span.h"
+#include "door/results.h"
 #include "door/run_options.h"
 #include "door/run_progress.h"
 #include "door/terminal.h"
@@ -40,6 +41,10 @@ bool run_output_watches(struct run_output *output, const struct run_options *opt
 /* for run_request.on_event, and for call_request.on_message, which brings the streams too. */
 void run_output_event(void *context, const struct run_event *event);
 void run_output_message(void *context, const json_t *message);
+/* One thing that the run has shown, a message's `item`, in its place among the streams. What is
+ * in results stays from one to the next: its folder, its count. */
+void run_output_result(struct run_output *output, struct results *results,
+                       const json_t *item);
 /* Prints all that is left: what was kept back of the streams, the tails, results, the ending. */
 int run_output_finish(struct run_output *output, const struct run_options *options,
                       const struct outcome *outcome, struct err *err) MUST_USE;

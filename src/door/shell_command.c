@@ -229,11 +229,11 @@ run(struct shell_options *options)
     __attribute__((cleanup(policy_done))) struct policy policy = {0};
     struct serve_options serve = {.queue_max = QUEUE};
     struct shell shell = {.options = options, .is_terminal = isatty(STDIN_FILENO) == 1};
-    shell.run = (struct run_options){.file = "<statement>",
-                                     .verbosity = RUN_NORMAL,
-                                     .out_dir = options->out_dir,
-                                     .no_images = options->no_images,
-                                     .one_of_many = true};
+    shell.results = (struct results){.folder = options->out_dir,
+                                     .is_terminal = isatty(STDOUT_FILENO) == 1,
+                                     .may_make = true};
+    shell.run = (struct run_options){
+        .file = "<statement>", .verbosity = RUN_NORMAL, .one_of_many = true};
     if (options->python)
         serve.pythons[serve.pythons_n++] = options->python;
     int r = take_policy(options, &policy, &serve, &err);

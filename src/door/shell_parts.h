@@ -10,13 +10,13 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/span.h"
+#include "door/results.h"
 #include "door/run_options.h"
 #include "engine/client.h"
 
 enum {
     SHELL_STATEMENT_BYTES_MAX = 8 << 20,
     SHELL_ID_BYTES = 64,
-    SHELL_FOLDER_BYTES = 512,
     SHELL_LINE_BYTES = 4096, /* of ours */
 };
 
@@ -33,10 +33,11 @@ struct shell {
     struct event_base *base;
     struct client *client;
     char session[SHELL_ID_BYTES];
-    struct err gone;                 /* code 0: the supervisor is there */
-    bool is_terminal;                /* somebody types */
-    bool failed;                     /* a statement has */
-    char folder[SHELL_FOLDER_BYTES]; /* for images; "" before the first */
+    struct err gone;        /* code 0: the supervisor is there */
+    bool is_terminal;       /* somebody types */
+    bool failed;            /* a statement has */
+    struct results results; /* where images go, and how many there were */
+    bool was_asked;         /* the terminal, how it draws them */
     struct run_options run;
 };
 

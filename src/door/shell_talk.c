@@ -22,6 +22,7 @@ struct question {
     struct run_output *output; /* of a run; NULL: the question is about a text */
     uint64_t number;
     json_t *last;
+    json_t *shown; /* results of a run, as they came */
     bool done, interrupted;
 };
 
@@ -39,12 +40,38 @@ on_gone(void *context, const struct err *err)
     shell->gone = *err;
 }
 
+/* How a terminal draws is asked once, when there is something to draw. */
+static void
+show_result(const struct question *question, const json_t *item)
+{
+    struct shell *shell = question->shell;
+    if (!shell->was_asked && shell->results.is_terminal && !shell->options->no_images &&
+        json_object_get(json_object_get(item, "data"), "image/png")) {
+        shell->was_asked = true;
+        shell->results.protocol = images_ask(question->output->out.fd);
+    }
+    run_output_result(question->output, &shell->results, item);
+}
+
+static void
+take_message(struct question *question, const json_t *message)
+{
+    json_t *item = json_object_get(message, "item");
+    if (item && strcmp(text_of(message, "type"), "display") == 0) {
+        show_result(question, item);
+        if (question->shown)
+            (void)!json_array_append(question->shown, item);
+    } else {
+        run_output_message(question->output, message);
+    }
+}
+
 static void
 hear(void *context, const json_t *message, bool last)
 {
     struct question *question = context;
     if (message && !last && question->output)
-        run_output_message(question->output, message);
+        take_message(question, message);
     if (last) {
         question->last = message ? json_deep_copy(message) : NULL;
         question->done = true;
@@ -233,27 +260,22 @@ request_with(const struct shell *shell, const char *type, struct span code)
     return NULL;
 }
 
-static bool
-has_image(const struct displays *displays)
-{
-    for (size_t i = 0; i < displays->items_n; i++)
-        for (size_t j = 0; j < displays->items[i]->parts_n; j++)
-            if (strncmp(displays->items[i]->parts[j].mime, "image/", 6) == 0)
-                return true;
-    return false;
-}
-
-/* All images of one shell are in one folder. */
+/* Each was shown when it came; those that were not told then (we have read too slowly) follow now. */
 static void
-provide_folder(struct shell *shell, const struct outcome *outcome)
+show_missing(struct question *question, const json_t *document, struct outcome *outcome)
 {
-    if (shell->run.out_dir || !has_image(&outcome->displays))
-        return;
-    const char *base = getenv("TMPDIR");
-    int n = snprintf(shell->folder, sizeof(shell->folder), "%s/adyton-XXXXXX",
-                     base && base[0] == '/' ? base : "/tmp");
-    if (n > 0 && (size_t)n < sizeof(shell->folder) && mkdtemp(shell->folder))
-        shell->run.out_dir = shell->folder;
+    const json_t *results = json_object_get(document, "results");
+    uint64_t dropped = outcome->displays.dropped;
+    size_t done = 0;
+    for (size_t i = 0; i < json_array_size(results); i++) {
+        const json_t *item = json_array_get(results, i);
+        if (json_equal(item, json_array_get(question->shown, done)))
+            done++;
+        else
+            show_result(question, item);
+    }
+    displays_done(&outcome->displays);
+    outcome->displays.dropped = dropped;
 }
 
 /* The next prompt begins a line. */
@@ -268,14 +290,15 @@ end_line(const struct shell *shell, const struct run_output *output)
 }
 
 static int
-show(struct shell *shell, struct run_output *output, const json_t *document,
-     struct err *err)
+show(struct question *question, const json_t *document, struct err *err)
 {
+    struct shell *shell = question->shell;
+    struct run_output *output = question->output;
     struct outcome outcome;
     int r = outcome_from_json(document, &outcome, err);
     if (r < 0)
         return r;
-    provide_folder(shell, &outcome);
+    show_missing(question, document, &outcome);
     r = run_output_finish(output, &shell->run, &outcome, err);
     end_line(shell, output);
     shell->failed = shell->failed || outcome.status != STATUS_OK;
@@ -286,13 +309,14 @@ show(struct shell *shell, struct run_output *output, const json_t *document,
 }
 
 static int
-take_answer(struct shell *shell, struct run_output *output, const json_t *answer,
-            struct err *err)
+take_answer(struct question *question, struct err *err)
 {
+    struct shell *shell = question->shell;
+    const json_t *answer = question->last;
     const char *type = text_of(answer, "type"), *why = text_of(answer, "message");
     if (strcmp(type, "finished") == 0)
-        return show(shell, output, json_object_get(answer, "outcome"), err);
-    end_line(shell, output);
+        return show(question, json_object_get(answer, "outcome"), err);
+    end_line(shell, question->output);
     shell->failed = true;
     if (strcmp(text_of(answer, "code"), "session") == 0) {
         int r = begin_again(shell, why, err);
@@ -309,7 +333,7 @@ int
 shell_talk_run(struct shell *shell, struct span code, struct err *err)
 {
     struct run_output output = {0};
-    struct question question = {.output = &output};
+    struct question question = {.output = &output, .shown = json_array()};
     run_output_init(&output);
     (void)run_output_watches(&output, &shell->run);
     json_t *request = request_with(shell, "run", code);
@@ -320,8 +344,9 @@ shell_talk_run(struct shell *shell, struct span code, struct err *err)
     }
     int r = ask(shell, request, &question, NULL, err);
     if (r == 0)
-        r = take_answer(shell, &output, question.last, err);
+        r = take_answer(&question, err);
     json_decref(question.last);
+    json_decref(question.shown);
     run_output_done(&output);
     return r;
 }

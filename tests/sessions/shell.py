@@ -102,6 +102,8 @@ def statements_and_blocks(place):
     shell.line("def f():", MORE)
     shell.line("    return 'called'", MORE)
     same(shell.line("f()"), "'called'", "a block that the next statement has ended")
+    same(shell.line("print(1); display(2); print(3); display('x' * 3)"), "1\n2\n3\n'xxx'",
+         "output and results, in order")
     shell.line("text = '''one", MORE)
     shell.line("", MORE)
     shell.line("two'''")
