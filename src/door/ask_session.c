@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <jansson.h>
-#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fd.h"
 #include "engine/client.h"
 #include "engine/interpreter.h"
+#include "engine/protocol.h"
 #include "engine/serve.h"
 #include "job/outcome_parse.h"
 
@@ -157,18 +157,6 @@ begin(struct ask_session *session, struct err *err)
     return r;
 }
 
-static json_t *
-in_base64(struct span bytes)
-{
-    size_t n = sodium_base64_ENCODED_LEN(bytes.n, sodium_base64_VARIANT_ORIGINAL);
-    AUTO_FREE char *text = malloc(n);
-    if (!text)
-        return NULL;
-    sodium_bin2base64(text, n, (const unsigned char *)bytes.p, bytes.n,
-                      sodium_base64_VARIANT_ORIGINAL);
-    return json_stringn(text, n - 1);
-}
-
 /* Before the first piece of code. */
 static int
 put_files(struct ask_session *session, struct err *err)
@@ -178,7 +166,7 @@ put_files(struct ask_session *session, struct err *err)
     for (size_t i = 0; i < job->files_n; i++)
         (void)json_array_append_new(
             files, json_pack("{s:s, s:o}", "name", job->files[i].name, "data_base64",
-                             in_base64(buf_span(&job->files[i].data))));
+                             protocol_base64(buf_span(&job->files[i].data))));
     if (json_array_size(files) == 0) {
         json_decref(files);
         return 0;
@@ -238,7 +226,7 @@ ask_session_execute(struct ask_session *session, struct span code, struct outcom
     if (r == 0)
         r = ask(session,
                 json_pack("{s:s, s:s, s:o, s:b}", "type", "run", "session", session->id,
-                          "code_base64", in_base64(code), "show_last", 1),
+                          "code_base64", protocol_base64(code), "show_last", 1),
                 err);
     if (r == 0)
         r = outcome_from_json(json_object_get(session->answer, "outcome"), ret, err);

@@ -13,6 +13,7 @@
 
 #include "base/fd.h"
 #include "door/help.h"
+#include "door/session_options.h"
 #include "door/stdio_lines.h"
 #include "door/terminal.h"
 #include "mcp/mcp.h"
@@ -70,26 +71,6 @@ print_help(void)
 /* --- options --- */
 
 static bool
-add_limit(struct wish *wish, const char *text)
-{
-    const char *equals = strchr(text, '=');
-    if (!equals || equals == text)
-        return false;
-    AUTO_FREE char *name = strndup(text, (size_t)(equals - text));
-    return name && json_object_set_new(wish->limits, name, json_string(equals + 1)) == 0;
-}
-
-/* The value of `--NAME VALUE` or `--NAME=VALUE` at argv[*at], or NULL. */
-static const char *
-value_of(const char *name, int argc, char **argv, int *at)
-{
-    size_t n = strlen(name);
-    if (strncmp(argv[*at], name, n) == 0 && argv[*at][n] == '=')
-        return argv[*at] + n + 1;
-    return strcmp(argv[*at], name) == 0 && *at + 1 < argc ? argv[++*at] : NULL;
-}
-
-static bool
 take_option(struct wish *wish, int argc, char **argv, int *at)
 {
     const struct {
@@ -100,12 +81,12 @@ take_option(struct wish *wish, int argc, char **argv, int *at)
                  {"--socket", &wish->socket}};
     const char *value;
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
-        if ((value = value_of(texts[i].name, argc, argv, at))) {
+        if ((value = session_option_value(texts[i].name, argc, argv, at))) {
             *texts[i].to = value;
             return true;
         }
-    if ((value = value_of("--limit", argc, argv, at)))
-        return add_limit(wish, value);
+    if ((value = session_option_value("--limit", argc, argv, at)))
+        return session_option_limit(wish->limits, value);
     if (strcmp(argv[*at], "--private") == 0)
         wish->alone = true;
     else if (strcmp(argv[*at], "--help") == 0 || strcmp(argv[*at], "-h") == 0)
@@ -178,24 +159,6 @@ serve(struct server *server, const struct mcp_options *wanted, struct err *err)
     return r;
 }
 
-/* A policy that is a file is a supervisor's of its own. */
-static int
-take_policy(struct wish *wish, struct policy *policy, struct serve_options *serve,
-            struct err *err)
-{
-    const char *name = wish->policy ? wish->policy : policy_default;
-    bool is_file = strchr(name, '/') != NULL || strchr(name, '.') != NULL;
-    int r = policy_load(name, policy, err);
-    if (r < 0 && !is_file && wish->socket) /* one that only that supervisor knows */
-        return 0;
-    if (r == 0 && is_file) {
-        serve->policies[serve->policies_n++] = name;
-        wish->policy = policy->name;
-        wish->alone = true;
-    }
-    return r;
-}
-
 static int
 run(struct wish *wish)
 {
@@ -204,7 +167,8 @@ run(struct wish *wish)
     struct serve_options serve_options = {.queue_max = QUEUE};
     if (wish->python)
         serve_options.pythons[serve_options.pythons_n++] = wish->python;
-    int r = take_policy(wish, &policy, &serve_options, &err);
+    int r = session_option_policy(&wish->policy, wish->socket, &wish->alone,
+                                  &serve_options, &policy, &err);
     if (r < 0) {
         print_line(NULL, err.text);
         return EXIT_WRONG_USE;

@@ -17,6 +17,7 @@
 #include "door/help.h"
 #include "door/run_command.h"
 #include "door/session_files.h"
+#include "door/session_options.h"
 #include "door/terminal.h"
 #include "engine/call.h"
 
@@ -166,15 +167,10 @@ ask(const struct wish *wish)
 static bool
 add_limit(json_t *request, const char *text)
 {
-    const char *equals = strchr(text, '=');
-    json_t *limits = json_object_get(request, "limits");
-    if (!equals || equals == text)
+    if (!json_object_get(request, "limits") &&
+        json_object_set_new(request, "limits", json_object()) < 0)
         return false;
-    if (!limits && json_object_set_new(request, "limits", json_object()) < 0)
-        return false;
-    AUTO_FREE char *name = strndup(text, (size_t)(equals - text));
-    return name && json_object_set_new(json_object_get(request, "limits"), name,
-                                       json_string(equals + 1)) == 0;
+    return session_option_limit(json_object_get(request, "limits"), text);
 }
 
 static bool
@@ -197,16 +193,6 @@ add_data(json_t *request, const char *text)
     return json_array_append_new(json_object_get(request, "data"), item) == 0;
 }
 
-/* The value of `--NAME VALUE` or `--NAME=VALUE` at argv[*at], or NULL. */
-static const char *
-value_of(const char *name, int argc, char **argv, int *at)
-{
-    size_t n = strlen(name);
-    if (strncmp(argv[*at], name, n) == 0 && argv[*at][n] == '=')
-        return argv[*at] + n + 1;
-    return strcmp(argv[*at], name) == 0 && *at + 1 < argc ? argv[++*at] : NULL;
-}
-
 /* Of the verbs about files. */
 static bool
 take_word(struct session_files *files, int argc, char **argv, int *at)
@@ -214,7 +200,7 @@ take_word(struct session_files *files, int argc, char **argv, int *at)
     const char *value;
     if (strcmp(argv[*at], "--all") == 0)
         files->all = true;
-    else if ((value = value_of("--out", argc, argv, at)))
+    else if ((value = session_option_value("--out", argc, argv, at)))
         files->out = value;
     else if (argv[*at][0] != '-' && files->words_n < SESSION_WORDS_MAX)
         files->words[files->words_n++] = argv[*at];
@@ -232,15 +218,15 @@ take_option(struct wish *wish, int argc, char **argv, int *at)
         wish->json = true;
     else if (strcmp(argv[*at], "--help") == 0 || strcmp(argv[*at], "-h") == 0)
         wish->help = true;
-    else if ((value = value_of("--socket", argc, argv, at)))
+    else if ((value = session_option_value("--socket", argc, argv, at)))
         wish->socket = value;
-    else if (is_new && (value = value_of("--policy", argc, argv, at)))
+    else if (is_new && (value = session_option_value("--policy", argc, argv, at)))
         return json_object_set_new(wish->request, "policy", json_string(value)) == 0;
-    else if (is_new && (value = value_of("--python", argc, argv, at)))
+    else if (is_new && (value = session_option_value("--python", argc, argv, at)))
         return json_object_set_new(wish->request, "python", json_string(value)) == 0;
-    else if (is_new && (value = value_of("--limit", argc, argv, at)))
+    else if (is_new && (value = session_option_value("--limit", argc, argv, at)))
         return add_limit(wish->request, value);
-    else if (is_new && (value = value_of("--data", argc, argv, at)))
+    else if (is_new && (value = session_option_value("--data", argc, argv, at)))
         return add_data(wish->request, value);
     else if (wish->verb->takes_id && !wish->session && argv[*at][0] != '-')
         wish->session = argv[*at];

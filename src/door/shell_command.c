@@ -16,6 +16,7 @@
 
 #include "base/fd.h"
 #include "door/help.h"
+#include "door/session_options.h"
 #include "door/shell_parts.h"
 #include "door/terminal.h"
 #include "policy/policy.h"
@@ -75,26 +76,6 @@ print_help(void)
 /* --- options --- */
 
 static bool
-add_limit(json_t *limits, const char *text)
-{
-    const char *equals = strchr(text, '=');
-    if (!equals || equals == text)
-        return false;
-    AUTO_FREE char *name = strndup(text, (size_t)(equals - text));
-    return name && json_object_set_new(limits, name, json_string(equals + 1)) == 0;
-}
-
-/* The value of `--NAME VALUE` or `--NAME=VALUE` at argv[*at], or NULL. */
-static const char *
-value_of(const char *name, int argc, char **argv, int *at)
-{
-    size_t n = strlen(name);
-    if (strncmp(argv[*at], name, n) == 0 && argv[*at][n] == '=')
-        return argv[*at] + n + 1;
-    return strcmp(argv[*at], name) == 0 && *at + 1 < argc ? argv[++*at] : NULL;
-}
-
-static bool
 take_flag(struct shell_options *options, const char *word)
 {
     const struct {
@@ -125,12 +106,12 @@ take_option(struct shell_options *options, int argc, char **argv, int *at)
                  {"--out", &options->out_dir}};
     const char *value;
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
-        if ((value = value_of(texts[i].name, argc, argv, at))) {
+        if ((value = session_option_value(texts[i].name, argc, argv, at))) {
             *texts[i].to = value;
             return true;
         }
-    if ((value = value_of("--limit", argc, argv, at)))
-        return add_limit(options->limits, value);
+    if ((value = session_option_value("--limit", argc, argv, at)))
+        return session_option_limit(options->limits, value);
     return take_flag(options, argv[*at]);
 }
 
@@ -151,28 +132,6 @@ why_wrong(const struct shell_options *options)
 }
 
 /* --- the shell --- */
-
-/* A policy that is a file is a supervisor's of its own. */
-static int
-take_policy(struct shell_options *options, struct policy *policy,
-            struct serve_options *serve, struct err *err)
-{
-    const char *name = options->policy ? options->policy : policy_default;
-    bool is_file = strchr(name, '/') != NULL || strchr(name, '.') != NULL;
-    if (!is_file)
-        return 0; /* the supervisor knows it, or says that it does not */
-    int r = policy_load(name, policy, err);
-    if (r < 0)
-        return r;
-    if (options->socket)
-        return err_set(err, -EINVAL,
-                       "--policy with a file needs a supervisor of its own: leave "
-                       "--socket out");
-    serve->policies[serve->policies_n++] = name;
-    options->policy = policy->name;
-    options->alone = true;
-    return 0;
-}
 
 /* Lines of whatever is no terminal. */
 static int
@@ -236,7 +195,8 @@ run(struct shell_options *options)
         .file = "<statement>", .verbosity = RUN_NORMAL, .one_of_many = true};
     if (options->python)
         serve.pythons[serve.pythons_n++] = options->python;
-    int r = take_policy(options, &policy, &serve, &err);
+    int r = session_option_policy(&options->policy, options->socket, &options->alone,
+                                  &serve, &policy, &err);
     if (r == 0 && options->out_dir && mkdir(options->out_dir, 0777) < 0 &&
         errno != EEXIST)
         r = err_sys(&err, "make the folder %.150s", options->out_dir);

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <signal.h>
-#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "base/fd.h"
 #include "door/run_output.h"
 #include "door/shell_parts.h"
+#include "engine/protocol.h"
 #include "job/outcome_parse.h"
 
 enum { QUESTION_S = 4 }; /* about a text; a session that is busy has no answer in time */
@@ -241,13 +241,7 @@ put_code(json_t *request, struct span code)
     json_t *text = json_stringn(code.p, code.n);
     if (text)
         return json_object_set_new(request, "code", text);
-    size_t n = sodium_base64_ENCODED_LEN(code.n, sodium_base64_VARIANT_ORIGINAL);
-    AUTO_FREE char *coded = malloc(n);
-    if (!coded)
-        return -1;
-    sodium_bin2base64(coded, n, (const unsigned char *)code.p, code.n,
-                      sodium_base64_VARIANT_ORIGINAL);
-    return json_object_set_new(request, "code_base64", json_string(coded));
+    return json_object_set_new(request, "code_base64", protocol_base64(code));
 }
 
 static json_t *

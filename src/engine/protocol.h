@@ -57,6 +57,8 @@ int protocol_begin(struct buf *out, size_t *ret_at) MUST_USE;
 int protocol_end(struct buf *out, size_t at, int r) MUST_USE;
 /* A JSON string. -EILSEQ: not UTF-8; out is then as it was. */
 int protocol_put_text(struct buf *out, struct span text) MUST_USE;
+/* A string of base64, for requests that are put together as values. NULL: no memory. */
+json_t *protocol_base64(struct span bytes);
 /* "name":"…" when the bytes are UTF-8, else "name_base64":"…". */
 int protocol_put_data(struct buf *out, const char *name, struct span bytes) MUST_USE;
 

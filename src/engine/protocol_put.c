@@ -1,7 +1,9 @@
 /* Writes frames straight into the buffer that is sent: no tree, one copy. */
 #include <errno.h>
 #include <sodium.h>
+#include <stdlib.h>
 
+#include "base/fd.h"
 #include "base/utf8.h"
 #include "engine/protocol.h"
 
@@ -122,4 +124,16 @@ protocol_put_data(struct buf *out, const char *name, struct span bytes)
     out->n = before;
     r = buf_printf(out, "\"%s_base64\":", name);
     return r < 0 ? r : put_base64(out, bytes);
+}
+
+json_t *
+protocol_base64(struct span bytes)
+{
+    size_t n = sodium_base64_ENCODED_LEN(bytes.n, sodium_base64_VARIANT_ORIGINAL);
+    AUTO_FREE char *text = malloc(n);
+    if (!text)
+        return NULL;
+    sodium_bin2base64(text, n, (const unsigned char *)bytes.p, bytes.n,
+                      sodium_base64_VARIANT_ORIGINAL);
+    return json_stringn(text, n - 1);
 }

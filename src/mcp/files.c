@@ -1,5 +1,4 @@
 /* The tools about files of a session. */
-#include <sodium.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -83,19 +82,6 @@ output_write(void)
 
 /* --- read_file --- */
 
-static json_t *
-in_base64(struct span bytes)
-{
-    size_t n = sodium_base64_ENCODED_LEN(bytes.n, sodium_base64_VARIANT_ORIGINAL);
-    AUTO_BUF struct buf out = {0};
-    buf_init(&out, n);
-    if (buf_reserve(&out, n) < 0)
-        return NULL;
-    sodium_bin2base64(out.p, n, (const unsigned char *)bytes.p, bytes.n,
-                      sodium_base64_VARIANT_ORIGINAL);
-    return json_stringn(out.p, n - 1);
-}
-
 static const char *
 image_type(struct span bytes)
 {
@@ -129,15 +115,15 @@ content_of(const struct mcp_call *call, struct span bytes)
     char uri[NAME_BYTES];
     const char *image = image_type(bytes);
     if (image)
-        return json_pack("{s:s, s:o, s:s}", "type", "image", "data", in_base64(bytes),
-                         "mimeType", image);
+        return json_pack("{s:s, s:o, s:s}", "type", "image", "data",
+                         protocol_base64(bytes), "mimeType", image);
     if (is_text(bytes))
         return json_pack("{s:s, s:o}", "type", "text", "text",
                          json_stringn(bytes.p ? bytes.p : "", bytes.n));
     snprintf(uri, sizeof(uri), "file:///tmp/%.400s", path_of(call));
     return json_pack("{s:s, s:{s:s, s:s, s:o}}", "type", "resource", "resource", "uri",
                      uri, "mimeType", "application/octet-stream", "blob",
-                     in_base64(bytes));
+                     protocol_base64(bytes));
 }
 
 static void

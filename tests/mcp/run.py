@@ -376,7 +376,8 @@ def input_from_a_file_is_answered(place):
 @suite.test(None)
 def wrong_use_is_told(place):
     for words in (["--nonsense"], ["--limit", "memory"], ["--private", "--socket", "x"],
-                  ["--policy", "no-such-policy"], ["--policy", "./no-such.yaml"]):
+                  ["--private", "--policy", "no-such-policy"],
+                  ["--socket", "x", "--policy", "./x.yaml"], ["--policy", "./no-such.yaml"]):
         done = place.call("mcp", *words)
         check(done.returncode == 2 and not done.stdout and done.stderr, "exit 2 and words",
               words, done)
