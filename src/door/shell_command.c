@@ -21,7 +21,13 @@
 #include "door/terminal.h"
 #include "policy/policy.h"
 
-enum { EXIT_FAILED = 1, EXIT_WRONG_USE = 2, EXIT_OUR_FAULT = 125, QUEUE = 256 };
+enum {
+    EXIT_FAILED = 1,
+    EXIT_WRONG_USE = 2,
+    EXIT_OUR_FAULT = 125,
+    EXIT_INTERRUPTED = 128 + SIGINT,
+    QUEUE = 256,
+};
 
 void
 shell_say(const char *format, ...)
@@ -144,7 +150,8 @@ read_lines(struct shell *shell, struct err *err)
     bool ended = false;
     int r = 0;
     buf_init(&statement.lines, SHELL_STATEMENT_BYTES_MAX);
-    while (r == 0 && !ended && (n = getline(&line, &size, stdin)) >= 0) {
+    while (r == 0 && !ended && !shell->interrupted &&
+           (n = getline(&line, &size, stdin)) >= 0) {
         if (n > 0 && line[n - 1] == '\n')
             n--;
         r = shell_take_line(shell, &statement, (struct span){line, (size_t)n}, &ended,
@@ -152,7 +159,7 @@ read_lines(struct shell *shell, struct err *err)
     }
     if (r == 0 && !ended && ferror(stdin))
         r = err_sys(err, "read standard input");
-    else if (r == 0 && !ended)
+    else if (r == 0 && !ended && !shell->interrupted)
         r = shell_take_end(shell, &statement, err);
     buf_done(&statement.lines);
     return r;
@@ -210,7 +217,9 @@ run(struct shell_options *options)
         event_base_free(shell.base);
     if (r < 0)
         return complain(err.text, EXIT_OUR_FAULT);
-    return shell.failed && !shell.is_terminal ? EXIT_FAILED : 0;
+    if (shell.is_terminal)
+        return 0;
+    return shell.interrupted ? EXIT_INTERRUPTED : shell.failed ? EXIT_FAILED : 0;
 }
 
 int

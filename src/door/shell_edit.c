@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <histedit.h>
 #include <locale.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include "base/utf8.h"
 #include "door/shell_parts.h"
@@ -201,6 +203,42 @@ complete(EditLine *line, int key)
 
 /* --- lines --- */
 
+/* SIGINT is blocked but for the wait, so that it is never between two thoughts of ours. */
+static int
+await_input(void)
+{
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    sigset_t mask;
+    sigprocmask(SIG_SETMASK, NULL, &mask);
+    sigdelset(&mask, SIGINT);
+    int n = ppoll(&input, 1, NULL, &mask);
+    return n < 0 && (errno != EINTR || *interrupted()) ? -1 : n;
+}
+
+/* Called by libedit; a character that is none is shown as what stands for it. */
+static int
+read_character(EditLine *line, wchar_t *ret)
+{
+    (void)line;
+    mbstate_t state = {0};
+    for (;;) {
+        char byte;
+        int n = await_input();
+        if (n == 0 || (n < 0 && errno == EINTR && !*interrupted()))
+            continue;
+        if (n < 0)
+            return -1;
+        ssize_t got = read(STDIN_FILENO, &byte, 1);
+        if (got <= 0)
+            return got < 0 && errno == EAGAIN ? -1 : (int)got;
+        size_t used = mbrtowc(ret, &byte, 1, &state);
+        if (used == (size_t)-1)
+            *ret = L'\xFFFD';
+        if (used != (size_t)-2)
+            return 1;
+    }
+}
+
 static void
 recall(void *context, const char *line)
 {
@@ -241,6 +279,7 @@ begin(struct editor *editor, struct err *err)
     el_set(editor->line, EL_CLIENTDATA, editor);
     el_set(editor->line, EL_PROMPT, prompt);
     el_set(editor->line, EL_SIGNAL, 0);
+    el_set(editor->line, EL_GETCFN, read_character);
     el_set(editor->line, EL_HIST, history, editor->recall);
     bind_keys(editor->line);
     (void)!el_source(editor->line, NULL);
@@ -259,17 +298,14 @@ end(struct editor *editor)
     buf_done(&editor->statement.lines);
 }
 
-/* NULL: the end of input. "" with *ret_interrupted: Ctrl-C. */
+/* NULL: the end of input, or Ctrl-C. */
 static const char *
 read_line(struct editor *editor, int *ret_n, bool *ret_interrupted)
 {
-    struct sigaction old, ours = {.sa_handler = on_interrupt}; /* no restart */
     *interrupted() = 0;
-    sigaction(SIGINT, &ours, &old);
-    el_set(editor->line, EL_PREP_TERM,
-           1); /* or what is typed at a prompt's sight shows twice */
+    /* Or what is typed at a prompt's sight shows twice. */
+    el_set(editor->line, EL_PREP_TERM, 1);
     const char *line = el_gets(editor->line, ret_n);
-    sigaction(SIGINT, &old, NULL);
     *ret_interrupted = *interrupted() != 0;
     return line && *ret_n > 0 ? line : NULL;
 }
@@ -317,7 +353,13 @@ go_on(struct editor *editor, struct err *err)
 int
 shell_edit(struct shell *shell, struct err *err)
 {
+    const struct sigaction ours = {.sa_handler = on_interrupt}; /* no restart */
     struct editor editor = {.shell = shell};
+    sigset_t interrupt;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    sigprocmask(SIG_BLOCK, &interrupt, NULL);
+    sigaction(SIGINT, &ours, NULL);
     buf_init(&editor.statement.lines, SHELL_STATEMENT_BYTES_MAX);
     int r = begin(&editor, err);
     if (r == 0)

@@ -36,6 +36,7 @@ struct shell {
     struct err gone;        /* code 0: the supervisor is there */
     bool is_terminal;       /* somebody types */
     bool failed;            /* a statement has */
+    bool interrupted;       /* a statement was, by Ctrl-C */
     struct results results; /* where images go, and how many there were */
     bool was_asked;         /* the terminal, how it draws them */
     struct run_options run;

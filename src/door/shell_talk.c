@@ -133,13 +133,18 @@ wait_for(struct question *question, const struct timeval *limit)
     struct event *on_signal =
         event_new(shell->base, SIGINT, EV_SIGNAL | EV_PERSIST, on_interrupt, question);
     struct event *timer = event_new(shell->base, -1, 0, on_time, question);
+    sigset_t interrupt, old;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
     if (on_signal)
         event_add(on_signal, NULL);
+    sigprocmask(SIG_UNBLOCK, &interrupt, &old); /* the editor has it blocked */
     if (timer && limit)
         event_add(timer, limit);
     while (!question->done && shell->gone.code == 0)
         if (event_base_loop(shell->base, EVLOOP_ONCE) != 0)
             break;
+    sigprocmask(SIG_SETMASK, &old, NULL);
     if (on_signal)
         event_free(on_signal);
     if (timer)
@@ -339,6 +344,7 @@ shell_talk_run(struct shell *shell, struct span code, struct err *err)
     int r = ask(shell, request, &question, NULL, err);
     if (r == 0)
         r = take_answer(&question, err);
+    shell->interrupted = shell->interrupted || question.interrupted;
     json_decref(question.last);
     json_decref(question.shown);
     run_output_done(&output);

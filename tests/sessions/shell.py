@@ -290,6 +290,19 @@ def a_script_that_fails_goes_on(place):
 
 
 @suite.test(None)
+def a_script_that_is_interrupted_ends(place):
+    shell = subprocess.Popen(place.command("shell"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, env=place.environment)
+    shell.stdin.write(b"import time; print('up', flush=True); time.sleep(1000)\nprint('never')\n")
+    shell.stdin.flush()
+    same(shell.stdout.readline(), b"up\n", "its first line")
+    shell.send_signal(signal.SIGINT)
+    out, err = shell.communicate(timeout=PATIENCE_S)
+    same((out, shell.returncode), (b"", 130), "what follows, and the exit status")
+    check(b"KeyboardInterrupt" in err, "the code was told", err)
+
+
+@suite.test(None)
 def bytes_that_are_no_text(place):
     done = subprocess.run(place.command("shell"), input=b"print('\xff')\nprint('a\x00b')\nprint(3)",
                           capture_output=True, timeout=2 * PATIENCE_S, env=place.environment)
