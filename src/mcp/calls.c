@@ -68,9 +68,14 @@ mcp_call_fail(struct mcp_call *call, const char *code, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    (void)code;
-    /* Without a structured form: what it would have to have, nobody knows. */
-    mcp_call_finish(call, result_text_block(text, strlen(text), NULL, true));
+    json_t *result = result_text_block(text, strlen(text), NULL, true);
+    /* As it is in the block, where a character that was cut is none any more. */
+    const json_t *block = json_array_get(json_object_get(result, "content"), 0);
+    const char *clean = json_string_value(json_object_get(block, "text"));
+    json_t *form = clean ? failure_of(call, code, clean) : NULL;
+    if (form)
+        (void)json_object_set_new(result, "structuredContent", form);
+    mcp_call_finish(call, result);
 }
 
 void
@@ -90,7 +95,8 @@ mcp_call_fail_with(struct mcp_call *call, const json_t *message)
     else if (!why)
         mcp_call_fail(call, "busy", "The sandbox is busy: try again in a few seconds.");
     else
-        mcp_call_fail(call, code ? code : "", "%s.%s", why, is_session ? ended : "");
+        mcp_call_fail(call, code ? code : "sandbox", "%s.%s", why,
+                      is_session ? ended : "");
 }
 
 bool

@@ -137,6 +137,13 @@ json_t *output_write(void);
 json_t *output_read(void);
 json_t *output_list(void);
 
+/* --- failure.c --- */
+/* What each tool's schema has for it, as the member "error". */
+json_t *failure_schema(void);
+/* The form of a failed call, which fits the tool's schema. code: a word; text: what to do. New
+ * reference; NULL: no memory. */
+json_t *failure_of(const struct mcp_call *call, const char *code, const char *text);
+
 /* --- result.c --- */
 /* What came of a run, for the model. outcome: the protocol's object. */
 json_t *result_of_run(const char *session_id, const json_t *outcome);

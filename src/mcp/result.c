@@ -197,18 +197,15 @@ output_execute(void)
         (void)json_array_append_new(statuses, json_string(status_name((enum status)i)));
     json_t *properties = json_pack(
         "{s:{s:s}, s:{s:s, s:o}, s:{s:s}, s:{s:s}, s:{s:s, s:s}, s:{s:s, s:{s:s}, s:s},"
-        " s:{s:s, s:{s:{s:s}, s:{s:s}, s:{s:s}}}, s:{s:s, s:{s:s}}, s:{s:s}, s:{s:s}, "
-        "s:{s:s}}",
+        " s:{s:s, s:{s:s}}, s:{s:s}, s:{s:s}, s:{s:s}}",
         "session_id", "type", "string", "status", "type", "string", "enum", statuses,
         "stdout", "type", "string", "stderr", "type", "string", "result", "type",
         "string", "description", "The value of the last expression.", "results", "type",
         "array", "items", "type", "object", "description",
         "Everything shown: text, html, data; png: the image is among "
         "the content.",
-        "error", "type", "object", "properties", "name", "type", "string", "value",
-        "type", "string", "traceback", "type", "string", "findings", "type", "array",
-        "items", "type", "object", "execution_count", "type", "integer", "duration_ms",
-        "type", "number", "truncated", "type", "boolean");
+        "findings", "type", "array", "items", "type", "object", "execution_count", "type",
+        "integer", "duration_ms", "type", "number", "truncated", "type", "boolean");
     return json_pack("{s:s, s:o, s:[s, s, s, s]}", "type", "object", "properties",
                      properties, "required", "session_id", "status", "stdout", "stderr");
 }

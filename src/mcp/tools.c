@@ -123,12 +123,24 @@ input_schema(const struct tool *tool)
 }
 
 static json_t *
+output_schema(const struct tool *tool)
+{
+    json_t *schema = tool->output();
+    json_t *properties = json_object_get(schema, "properties");
+    if (schema && json_object_set_new(properties, "error", failure_schema()) < 0) {
+        json_decref(schema);
+        return NULL;
+    }
+    return schema;
+}
+
+static json_t *
 describe(const struct tool *tool)
 {
     return json_pack(
         "{s:s, s:s, s:s, s:o, s:o, s:{s:s, s:b, s:b, s:b, s:b}}", "name", tool->name,
         "title", tool->title, "description", tool->description, "inputSchema",
-        input_schema(tool), "outputSchema", tool->output(), "annotations", "title",
+        input_schema(tool), "outputSchema", output_schema(tool), "annotations", "title",
         tool->title, "readOnlyHint", tool->read_only,
         /* All that it can destroy lies in the sandbox, and nothing leaves that. */
         "destructiveHint", 0, "idempotentHint", tool->idempotent, "openWorldHint", 0);

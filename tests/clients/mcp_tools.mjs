@@ -13,7 +13,8 @@ const transport = new StdioClientTransport({ command: command[0], args: command.
 const call = (name, args) => client.callTool({ name, arguments: args }, undefined, { timeout: 60_000 });
 const text = (result) => result.content.filter(x => x.type === 'text').map(x => x.text).join('\n');
 const good = async (name, args) => { const r = await call(name, args); assert.ok(!r.isError, text(r).slice(0, 300)); return r; };
-const bad = async (name, args, what) => { const r = await call(name, args); assert.equal(r.isError, true); assert.match(text(r), what); return r; };
+// What has failed has a structured form too, and the SDK holds it against the schema.
+const bad = async (name, args, what) => { const r = await call(name, args); assert.equal(r.isError, true); assert.match(text(r), what); assert.ok(r.structuredContent.error.name); return r; };
 
 await t.check('connect', () => client.connect(transport), 30_000);
 await t.check('each tool has schemas, a title, a description and four hints', async () => {
