@@ -44,6 +44,7 @@ struct asker {
     struct endpoint endpoint;
     struct buf key, question, system;
     struct ask_session *session; /* of a chat */
+    bool has_none;               /* no supervisor could be had for it */
     json_t *messages;
 };
 
@@ -220,6 +221,11 @@ prepare(struct asker *asker, struct err *err)
         r = read_question(asker, err);
     if (r == 0)
         r = ask_run_init(&asker->run, &asker->options.run, err);
+    /* A supervisor that is carried is a fork of this process, and has no use for the key. */
+    if (r == 0 && asker->options.chat) {
+        r = ask_session_open(&asker->run, &asker->session, err);
+        asker->has_none = r < 0;
+    }
     if (r == 0)
         r = prepare_endpoint(asker, err);
     return r < 0 ? r : write_prompt(asker, err);
@@ -329,15 +335,13 @@ next_question(struct asker *asker, char **line, size_t *size)
 static int
 chat(struct asker *asker)
 {
-    struct err err = {0};
     AUTO_FREE char *line = NULL;
     size_t size = 0;
     int status = EXIT_ANSWERED;
     asker->messages = json_array();
-    int r = asker->messages ? ask_session_open(&asker->run, &asker->session, &err)
-                            : err_set(&err, -ENOMEM, "no memory for a conversation");
-    if (r < 0)
-        return complain(&err, EXIT_OUR_FAULT);
+    if (!asker->messages)
+        return complain(&(struct err){.text = "no memory for a conversation"},
+                        EXIT_OUR_FAULT);
     if (asker->options.question)
         status = answer_one(asker);
     else
@@ -365,7 +369,8 @@ ask_command(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     int r = prepare(&asker, &err);
     if (r < 0)
-        return complain(&err, r == -ENOSYS ? EXIT_OUR_FAULT : EXIT_WRONG_USE);
+        return complain(&err,
+                        r == -ENOSYS || asker.has_none ? EXIT_OUR_FAULT : EXIT_WRONG_USE);
     ask_output_init(&asker.output, &asker.options);
     if (asker.options.chat)
         return chat(&asker);
