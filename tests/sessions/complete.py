@@ -130,5 +130,24 @@ def forged_answers_are_bounded(place):
     same(session.run("print(1)")["stdout"], "1\n", "the session goes on")
 
 
+@suite.test()
+def one_forged_answer_is_checked(place):
+    """In place of the real one, which never comes."""
+    session = Session(place)
+    session.run("class Liar:\n    def __dir__(self):\n"
+                "        display({'application/json': claim}, raw=True)\n        raise SystemExit\n"
+                "liar = Liar()\ndisplay")
+    good = {"start": 0, "matches": ["liar.x"], "more": 0}
+    for claim in ({**good, "start": 6}, {**good, "start": -1}, {**good, "start": "0"},
+                  {**good, "matches": [1]}, {**good, "matches": "x"}, {**good, "more": -1},
+                  {**good, "matches": ["x"] * 1001}, {**good, "matches": ["x" * 5000]},
+                  {"state": "complete"}, [1], "x", None):
+        session.run("claim = %r" % (claim,))
+        answer = session.complete("liar.", cursor=5)
+        same((answer["type"], answer.get("code")), ("error", "session"), "the answer to %.80r" % (claim,))
+    session.run("claim = %r" % (good,))
+    same(session.matches("liar."), (0, ["liar.x"]), "a claim that could be true")
+
+
 if __name__ == "__main__":
     sys.exit(suite.main(os.path.join(os.path.abspath(sys.argv[1]), "adyton"), sys.argv[2:]))

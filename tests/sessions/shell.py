@@ -168,8 +168,11 @@ def tab_completes_live_names(place):
     shell.type("\tlong_n\t\n")
     shell.prompt(MORE)
     check("'the value'" in shell.line("") or "the value" not in shell.text[-1:], "in a block, too")
-    shell.line("class Bad:\n    def __dir__(self): display({'application/json': {'start': 0, "
-               "'matches': ['bad.\\x1b[2J', 'bad.\\nimport os'], 'more': 0}}, raw=True); return []\n")
+    shell.line("forged = {'start': 0, 'matches': ['bad.\\x1b[2Jy'], 'more': 0}")
+    shell.line("class Bad:", MORE)
+    shell.line("    def __dir__(self):", MORE)
+    shell.line("        display({'application/json': forged}, raw=True); raise SystemExit", MORE)
+    shell.line("")
     shell.line("bad = Bad(); display")
     shell.type("bad.\t")
     shell.type("__class__.__name__\n")

@@ -352,6 +352,32 @@ test_session_files(void **state)
     protocol_request_done(&q);
 }
 
+/* A question about code is no run: it must not be taken for one. */
+static void
+test_session_complete(void **state)
+{
+    (void)state;
+    struct protocol_request q;
+    struct err err;
+    assert_int_equal(parse("{\"type\":\"session_complete\"," OF_S
+                           "\"code\":\"x.a\",\"cursor\":2}",
+                           &q, &err),
+                     0);
+    assert_int_equal(q.kind, PROTOCOL_SESSION_COMPLETE);
+    assert_true(q.run->job.completes);
+    assert_true(q.run->has_cursor);
+    assert_int_equal(q.run->cursor, 2);
+    assert_int_equal(q.run->job.code.n, 3);
+    protocol_request_done(&q);
+    assert_int_equal(parse("{\"type\":\"session_complete\"," OF_S
+                           "\"code_base64\":\"eAo=\"}",
+                           &q, &err),
+                     0);
+    assert_true(q.run->job.completes);
+    assert_false(q.run->has_cursor);
+    protocol_request_done(&q);
+}
+
 #define RUN "{\"type\":\"run\",\"id\":\"7\",\"code\":\"\","
 
 /* The request, what must be said of it, and whether it can be told under its id. */
@@ -369,6 +395,10 @@ static const struct {
     {"{\"type\":\"session_get\"," OF_S "\"name\":\"a\\u0000b\"}", "a NUL in it", true},
     {"{\"type\":\"session_get\"," OF_S "\"name\":\"a\",\"name_base64\":\"YQ==\"}",
      "both given", true},
+    {"{\"type\":\"session_complete\"," OF_S "\"cursor\":-1}", "'cursor' is not", true},
+    {"{\"type\":\"session_complete\"," OF_S "\"cursor\":1.5}", "'cursor' is not", true},
+    {"{\"type\":\"session_complete\"," OF_S "\"stream\":true}", "'stream'", true},
+    {"{\"type\":\"session_complete\",\"id\":\"7\",\"code\":\"\"}", "a 'session'", true},
     {"{\"type\":\"session_files\"," OF_S "\"name\":\"a\"}", "unknown field 'name'", true},
     {RUN "\"session\":\"s\",\"policy\":\"open\"}", "no 'policy' of its own", true},
     {RUN "\"session\":\"s\",\"data\":[]}", "no 'data' of its own", true},
@@ -483,6 +513,7 @@ main(void)
         cmocka_unit_test(test_a_small_run),
         cmocka_unit_test(test_sessions),
         cmocka_unit_test(test_session_files),
+        cmocka_unit_test(test_session_complete),
         cmocka_unit_test(test_wrong_requests_are_told),
         cmocka_unit_test(test_hello),
         cmocka_unit_test(test_long_ids_and_many_args),
