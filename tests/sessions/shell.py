@@ -33,7 +33,8 @@ class Terminal:
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))
         self.process = subprocess.Popen(
             place.command("shell", *options), stdin=slave, stdout=slave, stderr=slave,
-            env={**place.environment, "TERM": "xterm", "HOME": place.path, "LC_ALL": "C.UTF-8"},
+            env={**place.environment, "TERM": "xterm", "HOME": place.path, "TMPDIR": place.path,
+                 "LC_ALL": "C.UTF-8"},
             start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         os.close(slave)
         self.prompt()
