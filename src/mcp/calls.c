@@ -68,6 +68,12 @@ mcp_call_fail(struct mcp_call *call, const char *code, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
+    if (call->tool == &resource_tool) {
+        if (!call->is_cancelled)
+            resource_fail(call, code, text);
+        mcp_call_free(call);
+        return;
+    }
     json_t *result = result_text_block(text, strlen(text), NULL, true);
     /* As it is in the block, where a character that was cut is none any more. */
     const json_t *block = json_array_get(json_object_get(result, "content"), 0);
@@ -81,8 +87,9 @@ mcp_call_fail(struct mcp_call *call, const char *code, const char *format, ...)
 void
 mcp_call_fail_with(struct mcp_call *call, const json_t *message)
 {
-    static const char ended[] =
+    static const char again[] =
         " Call execute_python without session_id for a new session.";
+    const char *ended = call->tool == &resource_tool ? "" : again;
     const char *code = json_string_value(json_object_get(message, "code"));
     const char *why = json_string_value(json_object_get(message, "message"));
     bool is_session = code && strcmp(code, "session") == 0;
@@ -225,6 +232,17 @@ mcp_call_begin(struct mcp *mcp, enum era era, const json_t *id, const struct too
         snprintf(call->session_id, sizeof(call->session_id), "%s", session);
     session_use(call);
     tool->begin(call);
+}
+
+void
+mcp_call_begin_bounded(const struct request *request, const struct tool *tool,
+                       const json_t *params)
+{
+    if (request->mcp->calls_n >= MCP_CALLS_MAX)
+        rpc_error(request->mcp, request->id, RPC_INTERNAL,
+                  "too many calls at once: wait for some to end", NULL);
+    else
+        mcp_call_begin(request->mcp, request->era, request->id, tool, params);
 }
 
 void

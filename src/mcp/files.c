@@ -5,7 +5,12 @@
 #include "engine/protocol.h"
 #include "mcp/mcp_parts.h"
 
-enum { READ_BYTES_MAX = 2 * 1024 * 1024, LIST_BYTES_MAX = 64 * 1024, NAME_BYTES = 512 };
+enum {
+    READ_BYTES_MAX = 2 * 1024 * 1024,
+    LIST_BYTES_MAX = 64 * 1024,
+    NAME_BYTES = 512,
+    LINKS_MAX = 50
+};
 
 static const char *
 text_of(const json_t *object, const char *name)
@@ -109,10 +114,25 @@ is_text(struct span bytes)
     return true;
 }
 
+/* With its address, as a resource. */
+static json_t *
+contents_of(const struct mcp_call *call, struct span bytes)
+{
+    bool is_plain = is_text(bytes);
+    const char *image = image_type(bytes);
+    json_t *uri = resource_uri(call->session_id, path_of(call));
+    json_t *data =
+        is_plain ? json_stringn(bytes.p ? bytes.p : "", bytes.n) : protocol_base64(bytes);
+    return json_pack("{s:o, s:s, s:o}", "uri", uri, "mimeType",
+                     is_plain ? "text/plain"
+                     : image  ? image
+                              : "application/octet-stream",
+                     is_plain ? "text" : "blob", data);
+}
+
 static json_t *
 content_of(const struct mcp_call *call, struct span bytes)
 {
-    char uri[NAME_BYTES];
     const char *image = image_type(bytes);
     if (image)
         return json_pack("{s:s, s:o, s:s}", "type", "image", "data",
@@ -120,16 +140,18 @@ content_of(const struct mcp_call *call, struct span bytes)
     if (is_text(bytes))
         return json_pack("{s:s, s:o}", "type", "text", "text",
                          json_stringn(bytes.p ? bytes.p : "", bytes.n));
-    snprintf(uri, sizeof(uri), "file:///tmp/%.400s", path_of(call));
-    return json_pack("{s:s, s:{s:s, s:s, s:o}}", "type", "resource", "resource", "uri",
-                     uri, "mimeType", "application/octet-stream", "blob",
-                     protocol_base64(bytes));
+    return json_pack("{s:s, s:o}", "type", "resource", "resource",
+                     contents_of(call, bytes));
 }
 
 static void
 finish_read(struct mcp_call *call)
 {
     struct span bytes = buf_span(&call->data);
+    if (call->tool == &resource_tool) {
+        mcp_call_finish(call, resource_result(call, contents_of(call, bytes)));
+        return;
+    }
     json_t *content = content_of(call, bytes);
     const char *kind = text_of(content, "type");
     json_t *result =
@@ -197,6 +219,23 @@ put_line(struct buf *out, const json_t *file)
                       change[0] != '\0' ? ", " : "", change);
 }
 
+/* Links to the first of them, for hosts that show or attach files. */
+static void
+add_links(const struct mcp_call *call, json_t *content, const json_t *files)
+{
+    size_t i, n = 0;
+    const json_t *file;
+    json_array_foreach(files, i, file)
+    {
+        bool is_there = strcmp(text_of(file, "change"), "removed") != 0;
+        json_t *link = is_there && n < LINKS_MAX && !call->mcp->lacks_links
+                           ? resource_link(call->session_id, file)
+                           : NULL;
+        if (link && json_array_append_new(content, link) == 0)
+            n++;
+    }
+}
+
 static void
 hear_list(void *context, const json_t *message, bool last)
 {
@@ -225,11 +264,14 @@ hear_list(void *context, const json_t *message, bool last)
     }
     if (text.n == 0)
         (void)!buf_printf(&text, "There are no files.\n");
-    mcp_call_finish(call, result_text_block(text.p, text.n,
-                                            json_pack("{s:s, s:o, s:I}", "session_id",
-                                                      call->session_id, "files", shown,
-                                                      "omitted", (json_int_t)left),
-                                            false));
+    json_t *result =
+        result_text_block(text.p, text.n,
+                          json_pack("{s:s, s:O, s:I}", "session_id", call->session_id,
+                                    "files", shown, "omitted", (json_int_t)left),
+                          false);
+    add_links(call, json_object_get(result, "content"), shown);
+    json_decref(shown);
+    mcp_call_finish(call, result);
 }
 
 void

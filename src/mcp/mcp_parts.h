@@ -13,6 +13,7 @@ enum {
     RPC_PARAMS = -32602,
     RPC_INTERNAL = -32603,
     RPC_VERSION = -32022,
+    RPC_NO_RESOURCE = -32002, /* of the legacy era alone */
 
     SESSION_ID_BYTES = 40,
     ERROR_TEXT_BYTES = 512,
@@ -52,6 +53,13 @@ struct mcp_call {
     bool is_cut;
 };
 
+/* A request, of a method that is known. */
+struct request {
+    struct mcp *mcp;
+    enum era era;
+    const json_t *id, *params;
+};
+
 struct mcp {
     struct mcp_options options;
     struct client *client; /* NULL: not reached yet, or gone */
@@ -60,6 +68,8 @@ struct mcp {
     struct mcp_session *sessions; /* opened here, the one last used first */
     size_t sessions_n;
     bool is_paused;
+    bool
+        lacks_links; /* the client shook hands on a revision without links to resources */
 };
 
 /* --- rpc.c: what is said --- */
@@ -87,6 +97,8 @@ struct tool {
 enum { TOOLS_MAX = 8 };
 extern const struct tool tools[];
 extern const size_t tools_n;
+/* read_file, but as a method of its own. */
+extern const struct tool resource_tool;
 /* The list for clients. New reference; NULL: no memory. */
 json_t *tools_list(void);
 /* What is wrong with the arguments, as a sentence for the model; NULL: nothing. */
@@ -96,6 +108,9 @@ const char *tool_refuse(const struct tool *tool, const json_t *arguments,
 /* --- calls.c --- */
 void mcp_call_begin(struct mcp *mcp, enum era era, const json_t *id,
                     const struct tool *tool, const json_t *params);
+/* The same, unless too many go on. */
+void mcp_call_begin_bounded(const struct request *request, const struct tool *tool,
+                            const json_t *params);
 void mcp_call_cancel(struct mcp *mcp, const json_t *id);
 /* The call with this id goes on. */
 bool mcp_call_goes_on(const struct mcp *mcp, const json_t *id);
@@ -143,6 +158,18 @@ json_t *failure_schema(void);
 /* The form of a failed call, which fits the tool's schema. code: a word; text: what to do. New
  * reference; NULL: no memory. */
 json_t *failure_of(const struct mcp_call *call, const char *code, const char *text);
+
+/* --- resources.c --- */
+/* The address of a session's file. New reference; NULL: it has none. */
+json_t *resource_uri(const char *session_id, const char *path);
+/* A block that leads to a file of a listing. New reference; NULL: it has no path. */
+json_t *resource_link(const char *session_id, const json_t *file);
+void resources_list(const struct request *request);
+void resources_templates(const struct request *request);
+void resources_read(const struct request *request);
+/* contents is taken over. */
+json_t *resource_result(const struct mcp_call *call, json_t *contents);
+void resource_fail(const struct mcp_call *call, const char *code, const char *text);
 
 /* --- result.c --- */
 /* What came of a run, for the model. outcome: the protocol's object. */

@@ -18,6 +18,8 @@ static const char modern_version[] = "2026-07-28";
 static const char *const legacy_versions[] = {"2025-11-25", "2025-06-18", "2025-03-26",
                                               "2024-11-05", "2024-10-07"};
 
+static const char first_with_links[] = "2025-06-18";
+
 static const char instructions[] =
     "Runs Python in an isolated sandbox. execute_python returns a session_id: pass it "
     "back to go "
@@ -68,16 +70,11 @@ expect_calls(struct mcp *mcp)
 
 /* --- methods --- */
 
-struct request {
-    struct mcp *mcp;
-    enum era era;
-    const json_t *id, *params;
-};
-
 static json_t *
 capabilities(void)
 {
-    return json_pack("{s:{s:b}}", "tools", "listChanged", false);
+    return json_pack("{s:{s:b}, s:{s:b, s:b}}", "tools", "listChanged", false,
+                     "resources", "listChanged", false, "subscribe", false);
 }
 
 static void
@@ -94,6 +91,7 @@ initialize(const struct request *request)
     for (size_t i = 0; i < sizeof(legacy_versions) / sizeof(*legacy_versions); i++)
         if (strcmp(legacy_versions[i], wanted) == 0)
             version = legacy_versions[i];
+    request->mcp->lacks_links = strcmp(version, first_with_links) < 0;
     rpc_result(request->mcp, request->era, request->id,
                json_pack("{s:s, s:o, s:{s:s, s:s, s:s}, s:s}", "protocolVersion", version,
                          "capabilities", capabilities(), "serverInfo", "name", "adyton",
@@ -152,11 +150,8 @@ call_tool(const struct request *request)
                  tool ? "%s: the arguments are no object" : "there is no tool '%.100s'",
                  name ? name : "");
         rpc_error(mcp, request->id, RPC_PARAMS, text, NULL);
-    } else if (mcp->calls_n >= MCP_CALLS_MAX) {
-        rpc_error(mcp, request->id, RPC_INTERNAL,
-                  "too many calls at once: wait for some to end", NULL);
     } else {
-        mcp_call_begin(mcp, request->era, request->id, tool, request->params);
+        mcp_call_begin_bounded(request, tool, request->params);
     }
 }
 
@@ -182,6 +177,9 @@ static const struct method {
     {"ping", true, false, false, ping},
     {"tools/list", true, true, false, list_tools},
     {"tools/call", true, true, false, call_tool},
+    {"resources/list", true, true, false, resources_list},
+    {"resources/templates/list", true, true, false, resources_templates},
+    {"resources/read", true, true, false, resources_read},
     {"notifications/initialized", true, true, true, initialized},
     {"notifications/cancelled", true, true, true, cancelled},
 };

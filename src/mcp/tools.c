@@ -83,6 +83,12 @@ const struct tool tools[] = {
      "added, modified or removed since the last listing.",
      session_fields, output_list, true, true, begin_list},
 };
+const struct tool resource_tool = {.name = "resources/read",
+                                   .fields = read_fields,
+                                   .output = output_read,
+                                   .read_only = true,
+                                   .idempotent = true,
+                                   .begin = begin_read};
 const size_t tools_n = sizeof(tools) / sizeof(*tools);
 
 /* --- for clients --- */

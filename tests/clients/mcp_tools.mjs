@@ -55,6 +55,13 @@ await t.check('list_files: sizes, types, and what has changed since', async () =
   const after = await good('list_files', { session_id });
   assert.match(text(after), /new\/in\.csv: 12 bytes, [^\n]*modified/); assert.match(text(after), /z\.bin \(removed\)/);
 });
+await t.check('a link of list_files is read as a resource', async () => {
+  const links = (await good('list_files', { session_id })).content.filter(x => x.type === 'resource_link');
+  const read = async (name) => (await client.readResource({ uri: links.find(x => x.name === name).uri })).contents[0];
+  assert.equal((await read('d/ä b.txt')).text, 'Grüße'); assert.equal((await read('raw.bin')).blob, 'AAEC/w==');
+  assert.equal((await read('p.png')).mimeType, 'image/png'); assert.equal((await client.listResources()).resources.length, 0);
+  assert.equal((await client.listResourceTemplates()).resourceTemplates.length, 1);
+});
 await t.check('paths that lead out, and files that are not there, are tool errors', async () => {
   for (const path of ['../etc/passwd', '/etc/passwd', '']) await bad('write_file', { session_id, path, data: 'x' }, /./);
   for (const path of ['../etc/passwd', '/etc/passwd', 'no.txt', 'new']) await bad('read_file', { session_id, path }, /./);

@@ -89,7 +89,7 @@ def drive_mcp(tap, build, home, folder):
             tell_checks(tap, "mcp_stdio.mjs, SDK %s, %s, %s" % (sdk, era, options[0]), done, 36)
         for options in (["--private"], ["--socket", socket]):
             done = node(["mcp_tools.mjs", "--", *server, *options], folder, environment(build, home))
-            tell_checks(tap, "mcp_tools.mjs, %s" % options[0], done, 15)
+            tell_checks(tap, "mcp_tools.mjs, %s" % options[0], done, 16)
     finally:
         supervisor.terminate()
         supervisor.wait()

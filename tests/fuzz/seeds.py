@@ -169,6 +169,8 @@ def messages():
         line("ping", 3, _meta=meta) + line("tools/list", 4, _meta={next(iter(meta)): "x"})
     calls = b"".join(line("tools/call", i, name=name, arguments=arguments,
                           _meta={"progressToken": i}) for i, (name, arguments) in enumerate(tools))
+    calls += line("resources/read", 50, uri="adyton://s_1/a%20b.txt") + \
+        line("resources/read", 51, uri="adyton://s_1/%ff", _meta=meta) + line("resources/list", 52)
     odd = b'{"jsonrpc":"2.0","id":null,"method":"ping"}\n[]\n{"id":1}\n\r\n{"jsonrpc":"2.0","id":1,"result":{}}\n'
     return [legacy + calls + line("notifications/cancelled", requestId=0), modern, odd + b"{" * 99]
 

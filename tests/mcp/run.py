@@ -174,6 +174,29 @@ def each_request_decides_its_era(place):
 
 
 @suite.test("--preload", "none")
+def links_lead_to_files_where_the_client_knows_them(place):
+    server = Server(place)
+    session = server.good("open('a b.txt', 'w').write('x;y'); open(b'\\xff', 'w').write('1')")["session_id"]
+
+    def links():
+        content = server.call("list_files", session_id=session)["content"]
+        return [block["uri"] for block in content if block["type"] == "resource_link"]
+    uri = "adyton://%s/a%%20b.txt" % session
+    same(links(), [uri], "the links: none to a name that is no text")
+    for meta, more in ((None, set()), (META, {"ttlMs", "cacheScope", "resultType", "_meta"})):
+        result = server.ask("resources/read", uri=uri, **({"_meta": meta} if meta else {}))["result"]
+        same(result["contents"], [{"uri": uri, "mimeType": "text/plain", "text": "x;y"}], "what is read")
+        same(set(result) - {"contents"}, more, "beside it")
+    for wrong in (uri + "x", "adyton://s_%s/a" % ("0" * 32), "adyton://%s/..%%2F..%%2Fetc%%2Fpasswd" % session,
+                  "file:///etc/passwd"):
+        same(error_of(server.ask("resources/read", uri=wrong)), -32002, "the error of " + wrong)
+        same(error_of(server.ask("resources/read", uri=wrong, _meta=META)), -32602, "the same, modern")
+    server.ask("initialize", protocolVersion="2025-03-26", capabilities={})
+    same(links(), [], "links for a client that is older than these")
+    server.end()
+
+
+@suite.test("--preload", "none")
 def a_line_that_is_too_long_is_refused_and_skipped(place):
     server = Server(place)
     server.send(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"' + b"y" * (33 << 20))

@@ -164,6 +164,15 @@ each_request_is_answered_in_its_own_era(void **state)
         {REQUEST("initialize", "\"protocolVersion\":\"2025-11-25\""), 0, false},
         {REQUEST("initialize", META("2026-07-28")), RPC_METHOD, false},
         {REQUEST("resources/subscribe", ""), RPC_METHOD, false},
+        {REQUEST("resources/list", ""), 0, false},
+        {REQUEST("resources/list", META("2026-07-28")), 0, true},
+        {REQUEST("resources/templates/list", META("2026-07-28")), 0, true},
+        {REQUEST("resources/read", ""), RPC_PARAMS, false},
+        {REQUEST("resources/read", "\"uri\":\"file:///etc/passwd\""), RPC_NO_RESOURCE,
+         false},
+        {REQUEST("resources/read", "\"uri\":\"x\"," META("2026-07-28")), RPC_PARAMS,
+         false},
+        {REQUEST("resources/read", "\"uri\":\"adyton://s_1/a\""), RPC_INTERNAL, false},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         const json_t *answer = ask(rows[i].text);
@@ -258,6 +267,40 @@ what_a_failure_says_again_is_bounded_and_whole(void **state)
     assert_failed_in_form(answer, "read_file", "arguments");
     arguments = json_pack("{s:i}", text, 1);
     assert_failed_in_form(call("read_file", arguments), "read_file", "arguments");
+}
+
+static void
+an_address_leads_to_its_file_alone(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {
+        "",
+        "adyton://",
+        "adyton://s_1",
+        "adyton://s_1/",
+        "adyton:///a",
+        "adyton:/",
+        "http://s_1/a",
+        "adyton://s_1/%",
+        "adyton://s_1/%2",
+        "adyton://s_1/%zz",
+        "adyton://s_1/%00",
+        "adyton://s_1/a%ff",
+        "adyton://s_0123456789012345678901234567890123456789/a"};
+    json_t *uri = resource_uri("s_1", "d/\xc3\xa4 b?#%.txt");
+    assert_string_equal(json_string_value(uri), "adyton://s_1/d/%C3%A4%20b%3F%23%25.txt");
+    json_decref(uri);
+    json_t *file = json_pack("{s:s, s:s}", "path", "a?b", "path_base64", "Yf9i");
+    assert_null(resource_link("s_1", file));
+    json_decref(file);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        char text[256];
+        snprintf(text, sizeof(text), REQUEST("resources/read", "\"uri\":\"%s\""),
+                 wrong[i]);
+        const json_t *error = json_object_get(ask(text), "error");
+        assert_int_equal(json_integer_value(json_object_get(error, "code")),
+                         RPC_NO_RESOURCE);
+    }
 }
 
 static void
@@ -372,6 +415,8 @@ main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(what_a_failure_says_again_is_bounded_and_whole,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_address_leads_to_its_file_alone, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_notification_is_not_answered, set_up,
                                         tear_down),
         cmocka_unit_test(a_run_has_its_form_whatever_came_of_it),
