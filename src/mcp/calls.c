@@ -128,24 +128,13 @@ mcp_call_is_over(struct mcp_call *call, const json_t *message, bool last)
 {
     if (last)
         call->number = 0;
-    if (call->is_cancelled) {
-        /* What was opened for it is nobody's. */
-        const json_t *session = json_object_get(message, "session");
-        const char *id = json_string_value(json_object_get(session, "session_id"));
-        struct err err;
-        uint64_t number;
-        json_t *request =
-            last && id && call->session_id[0] == '\0'
-                ? json_pack("{s:s, s:s}", "type", "session_close", "session", id)
-                : NULL;
-        if (request && call->mcp->client)
-            (void)!client_ask(call->mcp->client, request, -1, NULL, NULL, &number, &err);
-        json_decref(request);
-        if (last)
-            mcp_call_free(call);
-        return true;
+    if (!call->is_cancelled)
+        return false;
+    if (last) {
+        session_abandon(call, message);
+        mcp_call_free(call);
     }
-    return false;
+    return true;
 }
 
 static void
@@ -178,10 +167,12 @@ mcp_call_cancel(struct mcp *mcp, const json_t *id)
     call->is_cancelled = true;
     if (call->tell)
         event_del(call->tell);
-    if (call->number > 0 && mcp->client)
+    if (call->number > 0 && mcp->client) {
         client_cancel(mcp->client, call->number);
-    else
+    } else {
+        session_abandon(call, NULL);
         mcp_call_free(call);
+    }
 }
 
 static json_t *

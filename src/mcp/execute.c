@@ -62,6 +62,17 @@ say(struct mcp_call *call, const json_t *message)
 
 /* --- execute_python --- */
 
+/* A time-out that the supervisor does not allow, which only it may know: nothing has run. */
+static bool
+is_too_long(const struct mcp_call *call, const json_t *message)
+{
+    const char *code = json_string_value(json_object_get(message, "code"));
+    return code && strcmp(code, "limit") == 0 && !call->without_timeout &&
+           json_object_get(call->arguments, "timeout");
+}
+
+static void run(struct mcp_call *call);
+
 static void
 hear_run(void *context, const json_t *message, bool last)
 {
@@ -77,6 +88,11 @@ hear_run(void *context, const json_t *message, bool last)
     if (type && strcmp(type, "busy") == 0 && mcp_call_retry(call, message))
         return;
     const json_t *outcome = json_object_get(message, "outcome");
+    if (!outcome && is_too_long(call, message)) {
+        call->without_timeout = true;
+        run(call);
+        return;
+    }
     if (!outcome) {
         mcp_call_fail_with(call, message);
         return;
@@ -95,7 +111,7 @@ limits_of(const struct mcp_call *call)
     const json_t *timeout = json_object_get(call->arguments, "timeout");
     double ms = json_number_value(timeout) * MS_PER_S;
     double most = (double)call->mcp->options.timeout_max_ms;
-    if (!timeout || (most > 0 && ms >= most))
+    if (!timeout || call->without_timeout || (most > 0 && ms >= most))
         return json_object();
     snprintf(text, sizeof(text), "%.0fms", ms < 10 ? 10 : ms > 1e12 ? 1e12 : ms);
     return json_pack("{s:s}", "timeout", text);

@@ -43,7 +43,8 @@ struct mcp_call {
     uint64_t number;                   /* of the request that goes on; 0: none */
     bool is_cancelled;                 /* nothing is answered any more */
     unsigned retries;
-    struct event *again; /* after `busy` */
+    bool without_timeout; /* the one that was asked for is more than is allowed */
+    struct event *again;  /* after `busy` */
     /* Live output */
     struct buf said;
     uint64_t progress, told_us;
@@ -135,6 +136,8 @@ void mcp_calls_free(struct mcp *mcp);
 void session_use(struct mcp_call *call);
 void session_leave(struct mcp_call *call);
 void session_opened(struct mcp_call *call, const char *id);
+/* A cancelled call's own session, whose handle nobody has been told. message: its last, or NULL. */
+void session_abandon(struct mcp_call *call, const json_t *message);
 void session_forget(struct mcp *mcp, const char *id);
 void sessions_free(struct mcp *mcp);
 

@@ -46,6 +46,35 @@ session_leave(struct mcp_call *call)
     call->session = NULL;
 }
 
+/* Nobody waits for what comes of it. */
+static void
+close_session(struct mcp *mcp, const char *id)
+{
+    struct err err;
+    uint64_t number;
+    json_t *request = json_pack("{s:s, s:s}", "type", "session_close", "session", id);
+    if (request && mcp->client)
+        (void)!client_ask(mcp->client, request, -1, NULL, NULL, &number, &err);
+    json_decref(request);
+}
+
+void
+session_abandon(struct mcp_call *call, const json_t *message)
+{
+    char id[SESSION_ID_BYTES] = "";
+    const json_t *opened =
+        json_object_get(json_object_get(message, "session"), "session_id");
+    const char *text =
+        json_is_string(opened) ? json_string_value(opened) : call->session_id;
+    if (json_object_get(call->arguments, "session_id"))
+        return; /* whoever named it has it */
+    snprintf(id, sizeof(id), "%s", text);
+    if (id[0] == '\0')
+        return;
+    session_forget(call->mcp, id);
+    close_session(call->mcp, id);
+}
+
 static void
 end_unused(struct mcp *mcp)
 {
@@ -58,13 +87,7 @@ end_unused(struct mcp *mcp)
     ended = *last;
     *last = ended->after;
     mcp->sessions_n--;
-    struct err err;
-    uint64_t number;
-    json_t *request =
-        json_pack("{s:s, s:s}", "type", "session_close", "session", ended->id);
-    if (request && mcp->client)
-        (void)!client_ask(mcp->client, request, -1, NULL, NULL, &number, &err);
-    json_decref(request);
+    close_session(mcp, ended->id);
     free(ended);
 }
 

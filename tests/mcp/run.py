@@ -274,6 +274,36 @@ def a_call_cancelled_while_its_session_opens_leaves_none(place):
     wait_for(lambda: not sessions(), "and none when the server has ended")
 
 
+@suite.test("--preload", "none")
+def the_session_of_a_cancelled_first_call_ends(place):
+    server = Server(place)
+    kept = server.good("x = 1")["session_id"]
+    server.start("c", "execute_python", code=SLEEP % 30)
+    wait_for(lambda: cell_of(place.process.pid, MARK), "it runs")
+    client = place.client()
+
+    def sessions():
+        client.send({"type": "session_list", "id": "l"})
+        return [s["session_id"] for s in client.until("sessions")[0]["sessions"]]
+    same(len(sessions()), 2, "sessions while it runs")
+    server.message(method="notifications/cancelled", params={"requestId": "c"})
+    wait_for(lambda: sessions() == [kept], "the one that nobody has heard of is gone")
+    same(server.good("x", session_id=kept)["result"], "1", "the other's state")
+    server.end()
+
+
+@suite.test("--preload", "none")
+def a_longer_timeout_than_is_allowed_counts_as_that(place):
+    server = Server(place, "--socket", place.socket, "--limit", "timeout=1s")
+    session = server.good("1", timeout=3)["session_id"]
+    for seconds in (3, 3600):
+        result = server.call("execute_python", session_id=session, code="while True: pass",
+                             timeout=seconds)
+        check("1s" in result["content"][0]["text"] and
+              result["structuredContent"]["status"] == "timeout", "it ends after one", result)
+    server.end()
+
+
 # --- ends ---
 
 def busy_server(place, *options):
