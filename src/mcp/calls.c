@@ -180,7 +180,7 @@ progress_token_of(const json_t *params)
 {
     const json_t *token =
         json_object_get(json_object_get(params, "_meta"), "progressToken");
-    return json_is_string(token) || json_is_integer(token) ? json_deep_copy(token) : NULL;
+    return rpc_is_id(token) ? json_deep_copy(token) : NULL;
 }
 
 void

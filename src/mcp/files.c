@@ -9,7 +9,9 @@ enum {
     READ_BYTES_MAX = 2 * 1024 * 1024,
     LIST_BYTES_MAX = 64 * 1024,
     NAME_BYTES = 512,
-    LINKS_MAX = 50
+    LINKS_MAX = 50,
+    CONTROLS_SHARE = 4,
+    CONTROLS_FREE = 16
 };
 
 static const char *
@@ -103,12 +105,15 @@ image_type(struct span bytes)
     return NULL;
 }
 
+/* Text that stays readable, and small, in JSON, where control characters are six bytes each. */
 static bool
 is_text(struct span bytes)
 {
+    size_t controls = 0, most = bytes.n / CONTROLS_SHARE + CONTROLS_FREE;
     for (int n; bytes.n > 0; bytes.p += n, bytes.n -= (size_t)n) {
         n = utf8_next(bytes);
-        if (n <= 0 || *bytes.p == '\0')
+        controls += (unsigned char)*bytes.p < ' ' && !strchr("\t\n\r", *bytes.p);
+        if (n <= 0 || *bytes.p == '\0' || controls > most)
             return false;
     }
     return true;

@@ -17,6 +17,7 @@ enum {
 
     SESSION_ID_BYTES = 40,
     ERROR_TEXT_BYTES = 512,
+    ID_BYTES_MAX = 4096, /* of what is said again in each answer */
 };
 
 enum era { ERA_LEGACY, ERA_MODERN };
@@ -74,6 +75,8 @@ struct mcp {
 };
 
 /* --- rpc.c: what is said --- */
+/* A string or a whole number; anything else is none that could be answered. */
+bool rpc_is_id(const json_t *id);
 void rpc_result(struct mcp *mcp, enum era era, const json_t *id, json_t *result);
 /* id NULL: none could be read. data, or NULL, is taken over. */
 void rpc_error(struct mcp *mcp, const json_t *id, int code, const char *text,

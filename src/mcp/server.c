@@ -9,7 +9,7 @@
 #include "engine/protocol.h"
 #include "mcp/mcp_parts.h"
 
-enum { MARKS_MAX = 64 * 1024, TTL_MS = 60 * 1000 };
+enum { MARKS_MAX = 64 * 1024, TTL_MS = 60 * 1000, VERSION_BYTES_MAX = 64 };
 
 static const char version_key[] = "io.modelcontextprotocol/protocolVersion";
 static const char capabilities_key[] = "io.modelcontextprotocol/clientCapabilities";
@@ -209,9 +209,10 @@ check_version(const struct request *request, const json_t *meta)
     }
     if (strcmp(version, modern_version) == 0)
         return true;
-    rpc_error(
-        request->mcp, request->id, RPC_VERSION, "this version is not spoken here",
-        json_pack("{s:[s], s:s}", "supported", modern_version, "requested", version));
+    bool is_long = strlen(version) > VERSION_BYTES_MAX;
+    rpc_error(request->mcp, request->id, RPC_VERSION, "this version is not spoken here",
+              json_pack("{s:[s], s:s}", "supported", modern_version, "requested",
+                        is_long ? "one with a name that is too long" : version));
     return false;
 }
 
@@ -235,13 +236,6 @@ take_request(struct mcp *mcp, const json_t *id, const char *name, const json_t *
         rpc_error(mcp, id, RPC_METHOD, "there is no such method", NULL);
 }
 
-/* A string or a whole number; anything else is no id that could be answered. */
-static bool
-is_id(const json_t *id)
-{
-    return json_is_string(id) || json_is_integer(id);
-}
-
 static void
 take_object(struct mcp *mcp, const json_t *message)
 {
@@ -254,8 +248,8 @@ take_object(struct mcp *mcp, const json_t *message)
         (json_object_get(message, "result") || json_object_get(message, "error"));
     if (is_answer)
         return; /* to nothing that we have asked */
-    if (!version || strcmp(version, "2.0") != 0 || !method || (id && !is_id(id)))
-        rpc_error(mcp, is_id(id) ? id : NULL, RPC_INVALID,
+    if (!version || strcmp(version, "2.0") != 0 || !method || (id && !rpc_is_id(id)))
+        rpc_error(mcp, rpc_is_id(id) ? id : NULL, RPC_INVALID,
                   "this is no request of JSON-RPC 2.0", NULL);
     else if (params && !json_is_object(params))
         rpc_error(mcp, id, id ? RPC_PARAMS : RPC_INVALID, "params are no object", NULL);

@@ -230,6 +230,23 @@ def what_is_large_is_cut_and_said_so(place):
 
 
 @suite.test("--preload", "none")
+def what_grows_on_its_way_is_still_answered(place):
+    server = Server(place)
+    session = server.good("open('c', 'w').write('\\x01' * (2 << 20))\n"
+                          "open('e', 'w').write('\\x1b[1mbold' * 200_000)")["session_id"]
+    for name, kind in (("c", "resource"), ("e", "text")):
+        result = server.call("read_file", session_id=session, path=name)
+        same(result["content"][0]["type"], kind, "how %s comes" % name)
+        check(len(json.dumps(result)) < 8_000_000, "and how large", name)
+    long = dict(META, **{VERSION: "x" * 10_000_000})
+    same(error_of(server.ask("tools/list", _meta=long)), -32022, "a long version")
+    server.message(id="i" * 10_000_000, method="ping")
+    answer = server.receive()
+    same((error_of(answer), answer["id"]), (-32600, None), "a long id")
+    server.end()
+
+
+@suite.test("--preload", "none")
 def a_client_that_does_not_read_holds_up_nothing(place):
     slow, other = Server(place), Server(place)
     for i in range(150):
