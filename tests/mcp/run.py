@@ -259,6 +259,34 @@ def a_client_that_does_not_read_holds_up_nothing(place):
     same((slow.end(), other.end()), (0, 0), "the exit statuses")
 
 
+@suite.test("--preload", "none")
+def a_flood_of_live_output_is_told_in_parts(place):
+    server = Server(place)
+    server.send(json.dumps({
+        "jsonrpc": "2.0", "id": "flood", "method": "tools/call",
+        "params": {"name": "execute_python", "_meta": {"progressToken": "p"},
+                   "arguments": {"code": "for _ in range(20_000):\n    print('\u20ac' * 3_000)"}}}) + "\n")
+    told, began = [], time.monotonic()
+    while True:
+        message = server.receive()
+        if "method" not in message:
+            break
+        same((message["method"], message["params"]["progressToken"]),
+             ("notifications/progress", "p"), "what comes before the answer")
+        told.append(message["params"])
+        check(memory_of(server.process.pid) < 200 << 20, "little memory is held")
+    check(told, "some of it is told while it runs")
+    # At most one in a tenth of a second, whatever the machine does; never the flood itself.
+    check(len(told) <= 20 * (time.monotonic() - began) + 5, "it is told now and then", len(told))
+    steps = [one["progress"] for one in told]
+    check(all(a < b for a, b in zip(steps, steps[1:])), "progress grows", steps[:20])
+    check(all(len(one["message"].encode()) < 20_000 and "\ufffd" not in one["message"]
+              for one in told), "in small parts of whole characters")
+    form = message["result"]["structuredContent"]
+    check(form["truncated"] and len(form["stdout"].encode()) < 1_000_000, "and the answer is cut")
+    server.end()
+
+
 # --- cancelled ---
 
 @suite.test("--preload", "none")
