@@ -94,6 +94,8 @@ static void
 cell_kept(void *context)
 {
     struct pool_run *run = context;
+    if (run->cancelled)
+        return; /* too late: it is about to be settled, and then nobody may hold it */
     struct outcome own = run->outcome;
     outcome_init(&run->outcome);
     cell_wait_with(run->cell, &run->outcome);
@@ -369,6 +371,8 @@ settle(evutil_socket_t fd, short what, void *context)
         static const struct err cancelled = {-ECANCELED, "the run was cancelled"};
         drop_cell(run); /* ends it, and waits for that */
         outcome_fail(&run->outcome, &cancelled);
+        if (run->request.session)
+            run->outcome.session = SESSION_LOST;
         tell_end(run);
     }
     drop_cell(run);
