@@ -26,12 +26,14 @@
 struct cell;
 
 struct zygote;
+struct filter_store;
 
 struct cell_request {
     const struct policy *policy; /* all borrowed until `on_end` was called */
     const struct job *job;
     const struct image *image;
-    const char *guest_file; /* the guest extension on the host */
+    const char *guest_file;             /* the guest extension on the host */
+    const struct filter_store *filters; /* of a cold cell; NULL: none */
     bool validate_only; /* look at the code, whatever the policy's mode; never run it */
     /* The cell stays when the run has ended; what it is under between runs. NULL: it ends. Only
      * for a cell that is given its job. */

@@ -244,7 +244,8 @@ block_child_signals(struct err *err)
     return fd < 0 ? err_sys(err, "watch the cell's processes") : fd;
 }
 
-/* What the supervisor collects from and measures by. */
+/* What the supervisor collects from and measures by. The interpreter has been forked by then: whoever
+ * is woken by this may get our core. */
 static void
 hand_over(struct jail_entered *entered)
 {
@@ -258,7 +259,13 @@ hand_over(struct jail_entered *entered)
     }
     fd_close(&entered->tmp_fd);
     fd_close(&entered->proc_fd);
-    r = fd_move(&entered->landlock_fd, GUEST_LANDLOCK_FD);
+}
+
+static void
+keep_ruleset(struct jail_entered *entered)
+{
+    struct err err = {0};
+    int r = fd_move(&entered->landlock_fd, GUEST_LANDLOCK_FD);
     if (r < 0) {
         err_set(&err, r, "keep the Landlock ruleset: %s", strerrordesc_np(-r));
         fail(&err);
@@ -286,7 +293,7 @@ init_main(const struct init_task *task)
         fail(&err);
     if (jail_enter(task->plan, &entered, &err) < 0 || place_files(task->job, &err) < 0)
         fail(&err);
-    hand_over(&entered);
+    keep_ruleset(&entered);
 
     int signals = block_child_signals(&err);
     pid_t program = signals < 0 ? -1 : _Fork(); /* no handlers, no locks */
@@ -297,6 +304,7 @@ init_main(const struct init_task *task)
             err_sys(&err, "start a process for the interpreter");
         fail(&err);
     }
+    hand_over(&entered);
     for (int fd = 0; fd <= GUEST_FD; fd++)
         close(fd);
     if (jail_seal(&task->plan->init_seal, &no_listener, &err) < 0)

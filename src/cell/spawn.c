@@ -249,7 +249,8 @@ cell_spawn(struct cell *cell, struct err *err)
     int r = find_cgroup(cell, err);
     if (r == 0)
         r = jail_plan_build(request->policy, request->image, request->guest_file,
-                            cell->cgroup.version != 0, cell->own_plan, err);
+                            cell->cgroup.version != 0, request->filters, cell->own_plan,
+                            err);
     if (r == 0)
         r = jail_plan_folders(cell->own_plan, &request->job->folders, err);
     cell->own_plan->seal.landlock_fd = cell->own_plan->init_seal.landlock_fd =

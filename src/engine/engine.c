@@ -11,6 +11,7 @@
 
 #include "cell/cell.h"
 #include "engine/engine_parts.h"
+#include "engine/filter_cache.h"
 #include "engine/interpreter.h"
 #include "engine/record.h"
 
@@ -91,6 +92,7 @@ run(struct forward *forward, struct err *err)
                                         .job = request->job,
                                         .image = image,
                                         .guest_file = guest,
+                                        .filters = &filter_cache,
                                         .validate_only = request->validate_only,
                                         .collect_dir = request->collect_dir,
                                         .on_output = forward_output,

@@ -12,9 +12,10 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "engine/cache.h"
 #include "engine/interpreter_parts.h"
 
-enum { CACHE_BYTES_MAX = 512 * 1024, CACHE_NAME_BYTES = 48, CACHE_STAMP_FIELDS = 6 };
+enum { CACHE_BYTES_MAX = 512 * 1024, CACHE_STAMP_FIELDS = 6 };
 
 /* Raised whenever the answer, the image or what is looked for changes. */
 static const char schema[] = "adyton.interpreter/3";
@@ -31,49 +32,6 @@ stamps_add(struct stamps *stamps, enum stamp_kind kind, const char *path)
     struct stamp *stamp = &stamps->rows[stamps->n++];
     stamp->kind = kind;
     snprintf(stamp->path, sizeof(stamp->path), "%s", path);
-}
-
-static bool
-is_ours_alone(int fd, mode_t type)
-{
-    struct stat st;
-    return fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == type &&
-           st.st_uid == geteuid() && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-}
-
-/* Our folder in the user's cache, or an empty text. */
-static void
-folder_path(char path[IMAGE_PATH_BYTES])
-{
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int n = -1;
-    if (cache && cache[0] == '/')
-        n = snprintf(path, IMAGE_PATH_BYTES, "%s/adyton", cache);
-    else if (home && home[0] == '/')
-        n = snprintf(path, IMAGE_PATH_BYTES, "%s/.cache/adyton", home);
-    if (n < 0 || n >= IMAGE_PATH_BYTES)
-        path[0] = '\0';
-}
-
-/* The cache folder, or -1 when there is none that can be trusted. */
-static int
-open_folder(bool make)
-{
-    char path[IMAGE_PATH_BYTES];
-    folder_path(path);
-    if (path[0] == '\0')
-        return -1;
-    if (make) {
-        char *last = strrchr(path, '/');
-        *last = '\0';
-        (void)mkdir(path, 0700);
-        *last = '/';
-        (void)mkdir(path, 0700);
-    }
-    AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || !is_ours_alone(fd, S_IFDIR))
-        return -1;
-    return fd_take(&fd);
 }
 
 /* A short name for a path (FNV-1a). Two paths may share one: the path stands in the file
@@ -179,27 +137,19 @@ take_image(const json_t *kept, struct image *image)
 static json_t *
 read_kept(const char *asked, bool programs)
 {
-    AUTO_CLOSE int dir = open_folder(false);
-    if (dir < 0)
-        return NULL;
     char name[CACHE_NAME_BYTES];
-    file_name(asked, programs, name);
-    AUTO_CLOSE int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0 || !is_ours_alone(fd, S_IFREG))
-        return NULL;
     AUTO_BUF struct buf text = {0};
     buf_init(&text, CACHE_BYTES_MAX);
-    if (fd_read_all(fd, &text) < 0 || text.n == 0)
-        return NULL;
-    return json_loadb(text.p, text.n, 0, NULL);
+    file_name(asked, programs, name);
+    return cache_read(name, &text) ? json_loadb(text.p, text.n, 0, NULL) : NULL;
 }
 
 bool
 interpreter_cache_fonts(const char *asked, char ret[IMAGE_PATH_BYTES])
 {
     char folder[IMAGE_PATH_BYTES], name[CACHE_NAME_BYTES];
-    AUTO_CLOSE int dir = open_folder(true);
-    folder_path(folder);
+    AUTO_CLOSE int dir = cache_make();
+    cache_path(folder);
     file_name(asked, false, name);
     int n = snprintf(ret, IMAGE_PATH_BYTES, "%s/%s.fonts", folder, name);
     return dir >= 0 && n > 0 && n < IMAGE_PATH_BYTES &&
@@ -261,25 +211,6 @@ image_json(const char *asked, bool programs, const struct image *image)
                      interpreter_files_json(image));
 }
 
-/* Whole or not at all: written beside, then renamed over. */
-static void
-write_kept(int dir, const char *name, const char *text)
-{
-    char beside[CACHE_NAME_BYTES + 32];
-    snprintf(beside, sizeof(beside), "%s.%ld", name, (long)getpid());
-    AUTO_CLOSE int fd =
-        openat(dir, beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        /* Left by a process of the same number that was killed here; the next one
-         * succeeds. */
-        if (errno == EEXIST)
-            (void)unlinkat(dir, beside, 0);
-        return;
-    }
-    if (fd_write_all(fd, text, strlen(text)) < 0 || renameat(dir, beside, dir, name) < 0)
-        (void)unlinkat(dir, beside, 0);
-}
-
 void
 interpreter_cache_save(const char *asked, bool programs, const struct image *image,
                        const struct stamps *stamps, int64_t since_ns)
@@ -289,13 +220,12 @@ interpreter_cache_save(const char *asked, bool programs, const struct image *ima
     json_t *list = stamps_json(stamps, since_ns);
     if (!list)
         return;
-    AUTO_CLOSE int dir = open_folder(true);
     json_t *json = image_json(asked, programs, image);
     int r = json_object_set_new(json, "stamps", list);
     AUTO_FREE char *text = r == 0 ? json_dumps(json, JSON_COMPACT) : NULL;
     json_decref(json);
     char name[CACHE_NAME_BYTES];
     file_name(asked, programs, name);
-    if (dir >= 0 && text)
-        write_kept(dir, name, text);
+    if (text)
+        cache_write(name, span_of(text));
 }

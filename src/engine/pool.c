@@ -14,6 +14,7 @@
 #include "cell/keeper.h"
 #include "engine/engine_parts.h"
 #include "engine/environment.h"
+#include "engine/filter_cache.h"
 #include "engine/interpreter.h"
 #include "jail/cgroup.h"
 #include "jail/image.h"
@@ -114,6 +115,7 @@ request_of(struct pool_run *run, const struct image *image)
                                  .job = request->job,
                                  .image = image,
                                  .guest_file = run->pool->guest,
+                                 .filters = &filter_cache,
                                  .session = request->session,
                                  .validate_only = request->validate_only,
                                  .run = request->run,

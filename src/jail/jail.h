@@ -78,22 +78,32 @@ struct jail_plan {
     char scratch_dir[JAIL_PATH_BYTES]; /* landlock isolation: the private folder */
     bool as_root; /* a uid of its own, and supplementary groups are dropped */
     int landlock_abi;
-    unsigned when;    /* which rows of the system-call table hold */
+    const struct filter_store *filters; /* borrowed; NULL: none */
+    unsigned when;                      /* which rows of the system-call table hold */
     struct seal seal; /* for the interpreter; its filter comes with jail_plan_filter */
     struct seal init_seal; /* for the cell's init: a far narrower filter */
+};
+
+/* Filters that were compiled before: that takes longer than all else that is ours in a cold run. */
+enum { FILTER_NAME_BYTES = 24 };
+struct filter_store {
+    /* The one of this name, into ret->filter and filter_n; false: none that can be trusted. */
+    bool (*find)(const char *name, struct seal *ret);
+    void (*keep)(const char *name, const struct seal *seal);
 };
 
 /* Resolves policy and image into a plan. A layer that the policy needs and this kernel
  * lacks is an error that says how to mend it. pids_by_kernel: a pids cgroup counts, no
  * rlimit is needed. */
 int jail_plan_build(const struct policy *policy, const struct image *image,
-                    const char *guest_file, bool pids_by_kernel, struct jail_plan *ret,
+                    const char *guest_file, bool pids_by_kernel,
+                    const struct filter_store *filters, struct jail_plan *ret,
                     struct err *err) MUST_USE;
 /* Gives the plan folders of the host; refuses one that would hide what the cell needs. */
 int jail_plan_folders(struct jail_plan *plan, const struct job_folders *folders,
                       struct err *err) MUST_USE;
-/* Compiles the interpreter's filter: 1.6 ms, which the supervisor spends while the new
- * interpreter starts. Without it plan->seal is refused by the guest (fail closed). */
+/* The interpreter's filter: found, or compiled, which takes 1.6 ms and more, that the supervisor
+ * spends while the new interpreter starts. Without it plan->seal is refused by the guest (fail closed). */
 int jail_plan_filter(struct jail_plan *plan, struct err *err) MUST_USE;
 
 /* The host's uid and gid of a cell when we are root: one for each live init, from a range
@@ -217,10 +227,12 @@ extern const size_t jail_syscalls_n;
 
 /* The `when` bits that hold for a policy on a kernel with this Landlock ABI. */
 unsigned jail_syscall_when(const struct policy *policy, int landlock_abi);
-/* Compile the table (for the interpreter) and the short list (for the cell's init) into
- * *ret. */
-int jail_filter_cell(unsigned when, struct seal *ret, struct err *err) MUST_USE;
-int jail_filter_init(struct seal *ret, struct err *err) MUST_USE;
+/* The table (for the interpreter) and the short list (for the cell's init), found in the store,
+ * which may be NULL, or compiled, into *ret. */
+int jail_filter_cell(unsigned when, const struct filter_store *store, struct seal *ret,
+                     struct err *err) MUST_USE;
+int jail_filter_init(const struct filter_store *store, struct seal *ret,
+                     struct err *err) MUST_USE;
 
 /* The row that decides about a call, or NULL (unknown: ENOSYS). */
 const struct syscall_row *jail_syscall_row(unsigned when, int number,

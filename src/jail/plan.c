@@ -94,12 +94,14 @@ copy_path(char *to, size_t n, const char *from, const char *what, struct err *er
 
 int
 jail_plan_build(const struct policy *policy, const struct image *image,
-                const char *guest_file, bool pids_by_kernel, struct jail_plan *ret,
+                const char *guest_file, bool pids_by_kernel,
+                const struct filter_store *filters, struct jail_plan *ret,
                 struct err *err)
 {
     struct jail_plan *plan = ret;
     memset(plan, 0, sizeof(*plan));
     plan->policy = policy;
+    plan->filters = filters;
     plan->kind =
         policy->isolation == ISOLATION_LANDLOCK ? JAIL_LANDLOCK : JAIL_NAMESPACES;
     plan->uid_inside = JAIL_UID;
@@ -116,7 +118,7 @@ jail_plan_build(const struct policy *policy, const struct image *image,
     plan->when = jail_syscall_when(policy, plan->landlock_abi);
     plan_rlimits(plan, pids_by_kernel);
     add_rlimit(&plan->init_seal, RLIMIT_CORE, CORE_BYTES);
-    return jail_filter_init(&plan->init_seal, err);
+    return jail_filter_init(filters, &plan->init_seal, err);
 }
 
 static bool
@@ -159,7 +161,7 @@ jail_plan_folders(struct jail_plan *plan, const struct job_folders *folders,
 int
 jail_plan_filter(struct jail_plan *plan, struct err *err)
 {
-    return jail_filter_cell(plan->when, &plan->seal, err);
+    return jail_filter_cell(plan->when, plan->filters, &plan->seal, err);
 }
 
 uint64_t

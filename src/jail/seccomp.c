@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -103,11 +104,23 @@ export_filter(scmp_filter_ctx filter, struct seal *ret, struct err *err)
 
 enum { BINARY_TREE = 2 };
 
-static int
-compile(const struct syscall_row *rows, size_t n, unsigned when, uint32_t otherwise,
-        struct seal *ret, struct err *err)
+struct filter {
+    const struct syscall_row *rows;
+    size_t n;
+    unsigned when;
+    uint32_t otherwise;
+};
+
+static bool
+counts(const struct filter *filter, const struct syscall_row *row)
 {
-    scmp_filter_ctx filter = seccomp_init(otherwise);
+    return (row->when & filter->when) == row->when;
+}
+
+static int
+compile(const struct filter *wanted, struct seal *ret, struct err *err)
+{
+    scmp_filter_ctx filter = seccomp_init(wanted->otherwise);
     if (!filter)
         return err_set(err, -ENOMEM, "no memory for the system-call filter");
     /* i386 and x32 numbers mean other calls than the table's: the process dies. */
@@ -116,12 +129,12 @@ compile(const struct syscall_row *rows, size_t n, unsigned when, uint32_t otherw
      * for each call that there is. */
     if (r == 0)
         r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, BINARY_TREE);
-    for (size_t i = 0; i < n && r == 0; i++) {
-        if ((rows[i].when & when) != rows[i].when)
+    for (size_t i = 0; i < wanted->n && r == 0; i++) {
+        if (!counts(wanted, &wanted->rows[i]))
             continue;
-        r = add_row(filter, &rows[i]);
+        r = add_row(filter, &wanted->rows[i]);
         if (r < 0)
-            err_set(err, r, "system-call table, row %s: %s", rows[i].name,
+            err_set(err, r, "system-call table, row %s: %s", wanted->rows[i].name,
                     strerrordesc_np(-r));
     }
     if (r == 0)
@@ -130,12 +143,76 @@ compile(const struct syscall_row *rows, size_t n, unsigned when, uint32_t otherw
     return r;
 }
 
-int
-jail_filter_cell(unsigned when, struct seal *ret, struct err *err)
+/* ---- filters that were compiled before ---- */
+
+static void
+mix(uint64_t *hash, uint64_t value)
 {
+    for (size_t i = 0; i < sizeof(value); i++) /* FNV-1a */
+        *hash = (*hash ^ (value >> (8 * i) & 0xff)) * 0x100000001b3U;
+}
+
+static void
+mix_test(uint64_t *hash, const struct syscall_test_row *test)
+{
+    mix(hash, test->argument);
+    mix(hash, test->test);
+    mix(hash, test->mask);
+    mix(hash, test->value);
+}
+
+/* Of everything that the program follows from: each row that counts, the library that writes it, the
+ * architecture and the kernel that it is written for. */
+static void
+name_filter(const struct filter *filter, char name[FILTER_NAME_BYTES])
+{
+    enum { FORM = 1 }; /* raised whenever compile() changes */
+    uint64_t hash = 0xcbf29ce484222325U;
+    const struct scmp_version *library = seccomp_version();
+    struct utsname host = {0};
+    (void)uname(&host);
+    mix(&hash, FORM);
+    mix(&hash, filter->otherwise);
+    mix(&hash, (uint64_t)library->major << 32 | library->minor << 16 | library->micro);
+    mix(&hash, seccomp_arch_native());
+    for (const char *p = host.release; *p != '\0'; p++)
+        mix(&hash, (unsigned char)*p);
+    for (size_t i = 0; i < filter->n; i++) {
+        const struct syscall_row *row = &filter->rows[i];
+        if (!counts(filter, row))
+            continue;
+        mix(&hash, (uint64_t)(int64_t)row->number);
+        mix(&hash, row_action(row));
+        mix_test(&hash, &row->test);
+        mix_test(&hash, &row->and);
+    }
+    snprintf(name, FILTER_NAME_BYTES, "%016llx", (unsigned long long)hash);
+}
+
+static int
+find_or_compile(const struct filter *filter, const struct filter_store *store,
+                struct seal *ret, struct err *err)
+{
+    char name[FILTER_NAME_BYTES];
+    if (!store)
+        return compile(filter, ret, err);
+    name_filter(filter, name);
+    if (store->find(name, ret))
+        return 0;
+    int r = compile(filter, ret, err);
+    if (r == 0)
+        store->keep(name, ret);
+    return r;
+}
+
+int
+jail_filter_cell(unsigned when, const struct filter_store *store, struct seal *ret,
+                 struct err *err)
+{
+    const struct filter filter = {jail_syscalls, jail_syscalls_n, when,
+                                  SCMP_ACT_ERRNO(ENOSYS)};
     ret->notify = 1;
-    return compile(jail_syscalls, jail_syscalls_n, when, SCMP_ACT_ERRNO(ENOSYS), ret,
-                   err);
+    return find_or_compile(&filter, store, ret, err);
 }
 
 #define INIT(call)                                                                       \
@@ -147,7 +224,7 @@ jail_filter_cell(unsigned when, struct seal *ret, struct err *err)
     }
 
 int
-jail_filter_init(struct seal *ret, struct err *err)
+jail_filter_init(const struct filter_store *store, struct seal *ret, struct err *err)
 {
     /* What the loop in cell/init.c calls after its seal, and nothing else: it stays for
      * the cell's whole life as a process that user code can see. The landlock isolation
@@ -159,9 +236,10 @@ jail_filter_init(struct seal *ret, struct err *err)
         INIT(wait4), INIT(write),           INIT(getpid),       INIT(clock_nanosleep),
         INIT(kill),  INIT(lseek),
     };
+    const struct filter filter = {rows, sizeof(rows) / sizeof(*rows), 0,
+                                  SCMP_ACT_KILL_PROCESS};
     ret->notify = 0;
-    return compile(rows, sizeof(rows) / sizeof(*rows), 0, SCMP_ACT_KILL_PROCESS, ret,
-                   err);
+    return find_or_compile(&filter, store, ret, err);
 }
 
 static bool

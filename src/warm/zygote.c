@@ -174,7 +174,7 @@ make_plans(struct zygote *zygote, struct err *err)
     if (!zygote->factory_plan || !zygote->cell_plan)
         return err_set(err, -ENOMEM, "no memory for a zygote");
     int r = jail_plan_build(options->policy, options->image, options->guest_file,
-                            options->pids_by_kernel, zygote->cell_plan, err);
+                            options->pids_by_kernel, NULL, zygote->cell_plan, err);
     if (r == 0)
         r = jail_plan_folders(zygote->cell_plan, options->folders, err);
     if (r == 0)

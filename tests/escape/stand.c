@@ -318,7 +318,7 @@ static int
 plan(const struct policy *policy, const struct stand *stand, const char *folder,
      struct jail_plan *ret, struct err *err)
 {
-    int r = jail_plan_build(policy, &stand->image, folder, true, ret, err);
+    int r = jail_plan_build(policy, &stand->image, folder, true, NULL, ret, err);
     return r < 0 ? r : jail_plan_filter(ret, err);
 }
 

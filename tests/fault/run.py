@@ -83,8 +83,12 @@ OPTIONAL = [
     (r"door (ioctl|newfstatat|fstat|getrandom)", "whether a stream is a terminal or a file"),
     (r"door rt_sig", "the default stays"),
     (r"supervisor (newfstatat|access) ", "what the cache says is not believed then"),
-    (r"supervisor (openat|read|mkdir|renameat|write|unlinkat) .*(\.cache|python-\w+\S*\.json)",
-     "without a cache the interpreter is asked again"),
+    (r"supervisor (openat|read|mkdir|renameat|write|unlinkat) .*"
+     r"(\.cache|python-\w+\S*\.json|filter-\w+\.bpf)",
+     "without a cache the interpreter is asked again, and the filter compiled"),
+    (r"supervisor uname", "a filter's name without the kernel's"),
+    (r"supervisor openat \.$", "the keeper removes it, or it is looked at once more"),
+    (r"supervisor ftruncate .*/ledger\.db-wal$", "it is cut another time"),
     (r"supervisor (openat|read) /dev/urandom", "jansson's hash takes the time instead"),
     (r"supervisor (openat|read) /proc/\w+/mountinfo", "no v2 was found, v1 may serve"),
     (r"supervisor (openat|read) .*cgroup", "v1 may serve, an orphan stays, usage is not told"),
@@ -136,7 +140,7 @@ FRAME = re.compile(r"/adyton\(\+0x([0-9a-f]+)\).*$", re.MULTILINE)
 
 
 # A file of the code that cannot be looked at counts as one that it has hidden from its limit.
-HIDDEN = re.compile(r"supervisor (newfstatat|openat) (main\.py|left\.txt|given\.txt)")
+HIDDEN = re.compile(r"supervisor (newfstatat|openat) (main\.py|left\.txt|given\.txt|/tmp/adyton-)")
 
 
 class Symbols:

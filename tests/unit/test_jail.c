@@ -284,7 +284,7 @@ test_filter_says_what_the_table_says(void **state)
     uint64_t seed = 0x9e3779b97f4a7c15U;
     collect_whens(&whens);
     for (size_t w = 0; w < whens.n; w++) {
-        if (jail_filter_cell(whens.list[w], &filter, &err) < 0)
+        if (jail_filter_cell(whens.list[w], NULL, &filter, &err) < 0)
             fail_msg("when %#x: %s", whens.list[w], err.text);
         assert_true(filter.filter_n > 100 && filter.filter_n <= SEAL_FILTER_MAX);
         assert_int_equal(filter.notify, 1);
@@ -304,7 +304,7 @@ test_other_architectures_are_closed(void **state)
                                       SCMP_ARCH_ARM};
     enum { X32_BIT = 0x40000000 };
     collect_whens(&whens);
-    assert_int_equal(jail_filter_cell(whens.list[0], &filter, &err), 0);
+    assert_int_equal(jail_filter_cell(whens.list[0], NULL, &filter, &err), 0);
     for (int number = 0; number < NUMBERS; number++) {
         struct seccomp_data data = {.nr = number};
         for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
@@ -330,7 +330,7 @@ test_init_filter_is_narrow(void **state)
     static const int deadly[] = {SYS_openat, SYS_execve, SYS_clone,  SYS_mmap,
                                  SYS_ptrace, SYS_mount,  SYS_socket, SYS_fcntl};
     const uint64_t none[6] = {0};
-    assert_int_equal(jail_filter_init(&filter, &err), 0);
+    assert_int_equal(jail_filter_init(NULL, &filter, &err), 0);
     assert_int_equal(filter.notify, 0);
     unsigned allowed = 0;
     for (int number = 0; number < NUMBERS; number++) {
@@ -471,19 +471,19 @@ test_plan_limits_what_no_group_counts(void **state)
     (void)state;
     struct err err = {0};
     struct policy policy = policy_of(ISOLATION_NAMESPACES);
-    if (jail_plan_build(&policy, &image, "/guest.so", true, &plan, &err) < 0)
+    if (jail_plan_build(&policy, &image, "/guest.so", true, NULL, &plan, &err) < 0)
         fail_msg("%s", err.text);
     assert_int_equal(rlimit_of(&plan.seal, RLIMIT_CORE), 1);
     assert_int_equal(rlimit_of(&plan.seal, RLIMIT_FSIZE), policy.file_bytes);
     assert_int_equal(rlimit_of(&plan.seal, RLIMIT_NOFILE), policy.open_files);
     assert_true(rlimit_of(&plan.seal, RLIMIT_AS) > policy.memory_bytes);
     assert_int_equal(rlimit_of(&plan.seal, RLIMIT_NPROC), NO_LIMIT);
-    assert_int_equal(jail_plan_build(&policy, &image, "/guest.so", false, &plan, &err),
-                     0);
+    assert_int_equal(
+        jail_plan_build(&policy, &image, "/guest.so", false, NULL, &plan, &err), 0);
     assert_int_equal(rlimit_of(&plan.seal, RLIMIT_NPROC), policy.pids + 1);
     policy.isolation = ISOLATION_LANDLOCK;
-    assert_int_equal(jail_plan_build(&policy, &image, "/guest.so", false, &plan, &err),
-                     0);
+    assert_int_equal(
+        jail_plan_build(&policy, &image, "/guest.so", false, NULL, &plan, &err), 0);
     /* Here it would count the user's other processes. */
     assert_int_equal(rlimit_of(&plan.seal, RLIMIT_NPROC), NO_LIMIT);
     assert_int_equal(jail_clone_flags(&plan), 0);
@@ -499,7 +499,8 @@ test_plan_has_no_filter_until_it_is_made(void **state)
     struct policy policy = policy_of(ISOLATION_NAMESPACES);
     const uint64_t all = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
                          CLONE_NEWIPC | CLONE_NEWUTS;
-    assert_int_equal(jail_plan_build(&policy, &image, "/guest.so", true, &plan, &err), 0);
+    assert_int_equal(
+        jail_plan_build(&policy, &image, "/guest.so", true, NULL, &plan, &err), 0);
     assert_int_equal(jail_clone_flags(&plan) & all, all);
     assert_int_equal(plan.seal.filter_n, 0);
     assert_true(plan.init_seal.filter_n > 0);
@@ -519,7 +520,7 @@ test_plan_refuses_a_guest_that_does_not_fit(void **state)
     memset(path, 'a', sizeof(path) - 1);
     path[0] = '/';
     path[sizeof(path) - 1] = '\0';
-    assert_int_equal(jail_plan_build(&policy, &image, path, true, &plan, &err),
+    assert_int_equal(jail_plan_build(&policy, &image, path, true, NULL, &plan, &err),
                      -ENAMETOOLONG);
     assert_non_null(strstr(err.text, "guest"));
     policy_done(&policy);
@@ -550,7 +551,7 @@ plan_without_landlock(void)
                          0) < 0 ||
         seccomp_load(without) < 0)
         return 2;
-    int r = jail_plan_build(&policy, &image, "/guest.so", true, &plan, &err);
+    int r = jail_plan_build(&policy, &image, "/guest.so", true, NULL, &plan, &err);
     return r == -ENOSYS && strstr(err.text, "Landlock") && strstr(err.text, "lsm=") ? 0
                                                                                     : 1;
 }
