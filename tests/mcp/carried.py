@@ -172,10 +172,29 @@ def both_are_killed(server):
     return server.finish(-signal.SIGKILL)
 
 
+def calls_are_cancelled_at_every_point(server):
+    """Before it is there, while it opens, while it runs, after its answer."""
+    def cancel(id_):
+        server.send(method="notifications/cancelled", params={"requestId": id_})
+    cancel("early")
+    server.start("early", "'early'")
+    if "early" not in json.dumps(server.receive().get("result")):
+        raise AssertionError("a cancellation of what was not there yet hits it")
+    server.start("opens", "1")
+    cancel("opens")
+    server.run_busy()
+    cancel("busy")
+    server.value("6 * 7", "42")
+    cancel("value")
+    server.value("6 * 8", "48")
+    return server.finish(0)
+
+
 WAYS = [what_is_to_go_is_there_before, input_ends_before_anything_is_asked,
         input_ends_while_a_session_opens, input_ends_in_calls, input_ends_after_calls,
         client_stops_reading_and_goes, server_is_killed, server_is_killed_at_once,
-        server_is_terminated, supervisor_is_killed_and_replaced, both_are_killed]
+        server_is_terminated, supervisor_is_killed_and_replaced, both_are_killed,
+        calls_are_cancelled_at_every_point]
 
 
 def write(base, name, text):
