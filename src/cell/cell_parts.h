@@ -85,8 +85,11 @@ struct cell {
     struct check_settings check;
     struct source source; /* the job's code, with its lines */
 
-    bool rests;   /* a session's, between runs */
-    bool refused; /* a session's run, by validation: its guest has yet to say so */
+    bool rests;    /* a session's, between runs */
+    bool clears;   /* a session's run has ended, and what it has left is being ended */
+    int exit_code; /* … as its guest has said it */
+    bool decided;  /* … and the session ends all the same: its outcome stays */
+    bool refused;  /* a session's run, by validation: its guest has yet to say so */
     enum cause
         interrupted; /* the run has been asked to end, for this; CAUSE_NONE: it was not */
     unsigned interrupts_out;     /* that the factory has not sent on yet */
@@ -144,6 +147,15 @@ void session_hear(struct cell *cell);
 /* Asks the run to end; false: that has been tried, or cannot be. */
 bool session_interrupt(struct cell *cell, enum cause cause);
 void session_interrupted(void *context);
+/* Whether threads and processes that a run leaves are ended with it. */
+static inline bool
+session_ends_background(const struct cell *cell)
+{
+    return session_is_on(cell) &&
+           cell->request.policy->session_background == BACKGROUND_END;
+}
+/* … and the processes are: err says why not. */
+void session_cleared(void *context, const struct err *err);
 /* Validation has refused the run. */
 void session_refuse(struct cell *cell);
 /* Before it is decided how a session's cell has ended. */

@@ -18,6 +18,7 @@
 enum {
     DEATH_MS = 500, /* from a hung-up guest to the word of its factory */
     US_PER_MS = 1000,
+    CLEAR_S = 10,   /* a factory that does not answer */
     STRAY_MAX = 64, /* messages of no guest of ours, in the session's life */
 };
 
@@ -54,24 +55,72 @@ rest(struct cell *cell)
 
 /* What it wrote before it said so is in the pipes. */
 static void
-conclude(struct cell *cell, int exit_code)
+decide_run(struct cell *cell, int exit_code)
 {
     struct outcome *outcome = cell->outcome;
     output_take(&cell->out);
     output_take(&cell->err);
+    output_pause(&cell->out);
+    output_pause(&cell->err);
+    events_close(outcome);
+    cell_decide_run(cell, exit_code);
+    cell_tell_incidents(cell);
+}
+
+/* The run is what it was; the session ends, because the policy wants nothing left of it. */
+static void
+lose_for_background(struct cell *cell, const char *what)
+{
+    decide_run(cell, cell->exit_code);
+    cell->outcome->session = SESSION_LOST;
+    snprintf(cell->outcome->session_note, sizeof(cell->outcome->session_note),
+             "%s (session_background)", what);
+    cell->decided = true;
+    cell_end(cell, CAUSE_ABANDON);
+}
+
+static void
+conclude(struct cell *cell)
+{
+    decide_run(cell, cell->exit_code);
+    cell->outcome->session = SESSION_KEPT;
+    rest(cell);
+}
+
+void
+session_cleared(void *context, const struct err *err)
+{
+    struct cell *cell = context;
+    if (!cell->clears || cell->finished)
+        return;
+    cell->clears = false;
+    event_del(cell->on_wall);
+    if (err->code < 0)
+        lose_for_background(cell, err->text);
+    else
+        conclude(cell);
+}
+
+static void
+hear_end(struct cell *cell, const struct guest_ended *end)
+{
+    const struct timeval wait = {.tv_sec = CLEAR_S};
     if (cell->cause != CAUSE_NONE || cell->failure.code != 0)
         return; /* it is being ended */
     cell->ended_us = clock_now_us();
     event_del(cell->on_wall);
     cell_forget(&cell->on_tick);
     cell_forget(&cell->on_usage);
-    output_pause(&cell->out);
-    output_pause(&cell->err);
-    events_close(outcome);
-    cell_decide_run(cell, exit_code);
-    outcome->session = SESSION_KEPT;
-    cell_tell_incidents(cell);
-    rest(cell);
+    cell->exit_code = end->exit_code;
+    if (end->how == GUEST_THREADS_STAY)
+        lose_for_background(cell, "a thread that the run left did not end");
+    else if (!session_ends_background(cell))
+        conclude(cell);
+    else {
+        cell->clears = true;
+        zygote_clear(cell->zygote, cell->warm_id);
+        event_add(cell->on_wall, &wait);
+    }
 }
 
 void
@@ -106,7 +155,8 @@ is_sound(const struct cell *cell, const struct guest_ended *end, ssize_t n)
 {
     return n == (ssize_t)sizeof(*end) && end->magic == GUEST_MAGIC &&
            end->run == cell->request.run && end->kind <= CLAIM_EXIT &&
-           (end->refused == 1) == cell->refused && cell->going;
+           (end->how == GUEST_REFUSED) == cell->refused && cell->going && !cell->clears &&
+           !cell->decided;
 }
 
 void
@@ -136,7 +186,7 @@ session_hear(struct cell *cell)
     } else if (cell->refused) {
         refused(cell);
     } else {
-        conclude(cell, sent.end.exit_code);
+        hear_end(cell, &sent.end);
     }
 }
 _Static_assert(sizeof(struct guest_ended) != sizeof(struct guest_checked) &&
@@ -152,6 +202,8 @@ session_interrupt(struct cell *cell, enum cause cause)
         cell_time_of(cell->request.policy->session_grace_ms * US_PER_MS);
     if (!session_is_on(cell) || !cell->going || cell->interrupted != CAUSE_NONE)
         return false;
+    if (cell->clears)
+        return true; /* it has ended */
     cell->interrupted = cause;
     cell->interrupts_out++;
     zygote_interrupt(cell->zygote, cell->warm_id);

@@ -153,7 +153,8 @@ cell_guest_flags(const struct cell *cell)
            (job_folders_workspace(&job->folders) ? GUEST_WORKSPACE : 0) |
            (cell->request.session ? GUEST_SESSION : 0) |
            (job->show_last ? GUEST_SHOW_LAST : 0) | (job->svg ? GUEST_SVG : 0) |
-           (job->completes ? GUEST_COMPLETE : 0);
+           (job->completes ? GUEST_COMPLETE : 0) |
+           (session_ends_background(cell) ? GUEST_END_THREADS : 0);
 }
 
 /* Init builds the jail in less than two milliseconds, and nothing else happens meanwhile: what we

@@ -103,7 +103,8 @@ static int
 ask(struct cell *cell, const struct child_ends *child, struct err *err)
 {
     const struct zygote_cell events = {
-        on_made, on_failed, on_ending, on_exited, session_interrupted, on_gone, cell};
+        on_made,         on_failed, on_ending, on_exited, session_interrupted,
+        session_cleared, on_gone,   cell};
     int fds[FACTORY_JOINS + CGROUP_SLOTS] = {
         [FACTORY_GUEST] = child->guest,      [FACTORY_CLAIMS] = cell->claims_fd,
         [FACTORY_STDIN] = child->stdin_fd,   [FACTORY_STDOUT] = child->stdout_fd,
@@ -200,7 +201,8 @@ append_job(const struct cell *cell, struct buf *out)
                              .name_n = (uint32_t)strlen(job->name) + 1,
                              .args_n = (uint32_t)job->args_n,
                              .files_n = (uint32_t)job->files_n,
-                             .run = cell->request.run};
+                             .run = cell->request.run,
+                             .grace_ms = (uint32_t)policy->session_grace_ms};
     /* Other cells have a pipe. */
     bool by_job = session_is_on(cell) && job->has_stdin;
     if (by_job) {

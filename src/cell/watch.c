@@ -71,6 +71,11 @@ cell_on_wall(evutil_socket_t fd, short what, void *context)
     (void)fd;
     (void)what;
     struct cell *cell = context;
+    static const struct err late = {-ETIMEDOUT, "a process that it left does not end"};
+    if (cell->clears) {
+        session_cleared(cell, &late);
+        return;
+    }
     if (cell->going && session_interrupt(cell, CAUSE_WALL))
         return;
     cell_end(cell, cell->interrupted != CAUSE_NONE ? cell->interrupted
@@ -376,8 +381,9 @@ cell_finish(struct cell *cell)
     collect(cell);
     if (session_is_on(cell))
         session_prepare_end(cell);
-    cell_decide(cell);
-    if (session_is_on(cell))
+    if (!cell->decided)
+        cell_decide(cell);
+    if (session_is_on(cell) && !cell->decided)
         session_tell_lost(cell);
     cell_tell_incidents(cell);
     cell->finished = true;

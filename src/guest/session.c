@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "guest/background.h"
 #include "guest/display.h"
 #include "guest/guest.h"
 #include "guest/job.h"
@@ -318,13 +319,15 @@ run(struct session *session, struct job_view *job)
     name_run(session, job->head.run);
     keep_lines(session->program->path, source);
     set_arguments(job);
-    end.refused = !may_run(session, source, flags, &code);
-    if (!end.refused) {
+    end.how = may_run(session, source, flags, &code) ? GUEST_RAN : GUEST_REFUSED;
+    if (end.how == GUEST_RAN) {
         PyObject *result = place_and_evaluate(session, job, source, code, flags);
         end_child(session->program, !result);
         if (!result)
             take_exception(session, &end);
         drop(result);
+        if ((flags & GUEST_END_THREADS) && !background_end(job->head.grace_ms))
+            end.how = GUEST_THREADS_STAY;
     }
     drop(code);
     finish(session, source, &end);

@@ -41,7 +41,7 @@ enum {
     GUEST_LANDLOCK_FD = 4, /* the ruleset that seal.landlock_fd names */
     GUEST_LEFT = 113,      /* exit code of a session's guest that nobody hears any more */
     GUEST_MAGIC = 0x61647974,
-    GUEST_VERSION = 7,
+    GUEST_VERSION = 8,
     GUEST_WORDS_BYTES = 48 * 1024, /* a policy's names and paths, whatever it lists */
     CLAIM_ACTS_MAX = 32,
     CLAIM_NAME_BYTES = 128,
@@ -62,6 +62,7 @@ enum guest_flag {
     GUEST_SESSION = 1 << 8,   /* the process stays, and waits for the next run */
     GUEST_COMPLETE = 1 << 9,  /* a question about the code, which is not run: see
                                * display_complete.py. The argument says which */
+    GUEST_END_THREADS = 1 << 10, /* those that a run of a session leaves */
 };
 
 struct guest_setup {
@@ -127,6 +128,7 @@ struct guest_job {
     uint64_t code_n, stdin_n;
     uint32_t name_n, args_n, args_bytes, files_n;
     uint32_t run;       /* of a session: counted from 1 */
+    uint32_t grace_ms;  /* of a session: how long threads may take to end */
     uint32_t has_stdin; /* 1: it may be empty; 0: the run has none of its own */
 };
 struct guest_job_file {
@@ -162,7 +164,12 @@ struct guest_ended {
     uint32_t run;  /* which one: guest_job.run */
     uint32_t kind; /* enum claim_kind */
     int32_t exit_code;
-    uint32_t refused; /* 1: it had no go, and none of it has run */
+    uint32_t how; /* enum guest_how */
+};
+enum guest_how {
+    GUEST_RAN,
+    GUEST_REFUSED,     /* it had no go, and none of it has run */
+    GUEST_THREADS_STAY /* it has left threads that do not end (GUEST_END_THREADS) */
 };
 
 /* One forbidden act that the audit hook stopped, counted. Texts end with a NUL. */

@@ -37,6 +37,18 @@ k_clone(uint64_t flags, int exit_signal, int *pidfd)
 }
 
 int
+k_pidfd_open(pid_t pid)
+{
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+int
+k_pidfd_kill(int pidfd, int signal)
+{
+    return (int)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
+}
+
+int
 k_openat2(int dir, const char *path, const struct open_how *how)
 {
     return (int)syscall(SYS_openat2, dir, path, how, sizeof(*how));

@@ -17,6 +17,9 @@ pid_t k_clone3(struct clone_args *args);
 /* The older call: no CLONE_INTO_CGROUP, and the only one that some containers let
  * through. The child runs on a copy of the caller's stack, as with fork. */
 pid_t k_clone(uint64_t flags, int exit_signal, int *pidfd);
+/* glibc has them since 2.36. */
+int k_pidfd_open(pid_t pid);
+int k_pidfd_kill(int pidfd, int signal);
 int k_openat2(int dir, const char *path, const struct open_how *how);
 int k_pivot_root(const char *new_root, const char *put_old);
 int k_seccomp(unsigned operation, unsigned flags, void *args);

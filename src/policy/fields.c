@@ -20,6 +20,7 @@ static const char *const workspaces_names[] = {"none", "named", NULL};
 static const char *const isolation_names[] = {"namespaces", "landlock", NULL};
 static const char *const cgroup_names[] = {"required", "optional", NULL};
 static const char *const sync_names[] = {"normal", "full", NULL};
+static const char *const background_names[] = {"end", "keep", NULL};
 static const char *const pressure_names[] = {"close", "keep", NULL};
 static const char *const keep_code_names[] = {"true", "false", NULL};
 
@@ -96,6 +97,12 @@ const struct policy_field policy_fields[] = {
      .unit = "milliseconds",
      .help = "How long a run of a session has to end after it was told KeyboardInterrupt; "
              "then the supervisor ends the session."},
+    {.name = "session_background", .kind = FIELD_CHOICE,
+     .offset = offsetof(struct policy, session_background), .max = BACKGROUND_KEEP,
+     .choices = background_names,
+     .help = "Whether threads and child processes go on when the run that left them has "
+             "ended: with end the supervisor kills the processes, and threads are told "
+             "SystemExit, by feedback from inside; one that stays loses the session."},
     {.name = "session_pressure", .kind = FIELD_CHOICE,
      .offset = offsetof(struct policy, session_pressure), .max = SESSION_PRESSURE_KEEP,
      .choices = pressure_names,

@@ -33,6 +33,7 @@ enum policy_workspaces { WORKSPACES_NONE, WORKSPACES_NAMED };
 enum policy_isolation { ISOLATION_NAMESPACES, ISOLATION_LANDLOCK };
 enum policy_cgroup { CGROUP_REQUIRED, CGROUP_OPTIONAL };
 enum policy_sync { SYNC_NORMAL, SYNC_FULL };
+enum policy_session_background { BACKGROUND_END, BACKGROUND_KEEP };
 enum policy_session_pressure { SESSION_PRESSURE_CLOSE, SESSION_PRESSURE_KEEP };
 enum policy_keep_code { KEEP_CODE_YES, KEEP_CODE_NO };
 
@@ -61,8 +62,9 @@ struct policy {
     /* How long a session waits for its next run, and lives. */
     uint64_t session_idle_ms;
     uint64_t session_age_ms;
-    uint64_t session_grace_ms; /* from an interrupt to the end */
-    uint64_t session_pressure; /* enum policy_session_pressure */
+    uint64_t session_grace_ms;   /* from an interrupt to the end */
+    uint64_t session_background; /* enum policy_session_background */
+    uint64_t session_pressure;   /* enum policy_session_pressure */
     /* What is collected with --out. */
     uint64_t collect_files;
     uint64_t collect_bytes;

@@ -16,6 +16,7 @@ static const struct policy profiles[] = {
     /* Arithmetic on what it is given: no second process, no thread, few imports. */
     {.name = "strict", .extends = "strict",
      .session_idle_ms = 1800000, .session_age_ms = 86400000, .session_grace_ms = 500,
+     .session_background = BACKGROUND_KEEP,
      .session_pressure = SESSION_PRESSURE_CLOSE,
      .wall_ms = 5000, .cpu_ms = 5000, .memory_bytes = 256 * MIB, .pids = 1,
      .disk_bytes = 64 * MIB, .disk_inodes = 4096, .output_bytes = MIB,
@@ -29,6 +30,7 @@ static const struct policy profiles[] = {
     /* Data work with numpy, pandas, matplotlib: threads and forks, no programs. */
     {.name = "standard", .extends = "standard",
      .session_idle_ms = 1800000, .session_age_ms = 86400000, .session_grace_ms = 500,
+     .session_background = BACKGROUND_KEEP,
      .session_pressure = SESSION_PRESSURE_CLOSE,
      .wall_ms = 5000, .cpu_ms = 5000, .memory_bytes = 256 * MIB, .pids = 64,
      .disk_bytes = 64 * MIB, .disk_inodes = 4096, .output_bytes = MIB,
@@ -42,6 +44,7 @@ static const struct policy profiles[] = {
     /* Long and large work that may run programs; the walls are the same. */
     {.name = "open", .extends = "open",
      .session_idle_ms = 1800000, .session_age_ms = 86400000, .session_grace_ms = 500,
+     .session_background = BACKGROUND_KEEP,
      .session_pressure = SESSION_PRESSURE_CLOSE,
      .wall_ms = 60000, .cpu_ms = 60000, .memory_bytes = 2 * GIB, .pids = 256,
      .disk_bytes = GIB, .disk_inodes = 64 * KIB, .output_bytes = 16 * MIB,

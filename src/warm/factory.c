@@ -239,6 +239,8 @@ on_request(struct factory *factory)
         factory_make(factory, request.id, fds, fds_n);
     else if (request.kind == FACTORY_KILL)
         factory_kill(factory, request.id);
+    else if (request.kind == FACTORY_CLEAR)
+        factory_clear(factory, request.id);
     else if (request.kind == FACTORY_INTERRUPT)
         factory_interrupt(factory, request.id);
     for (size_t i = 0; i < fds_n; i++)

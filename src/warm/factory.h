@@ -29,6 +29,7 @@ enum {
 enum factory_request_kind {
     FACTORY_MAKE = 1, /* with descriptors in the order of enum factory_fd */
     FACTORY_KILL,
+    FACTORY_CLEAR,     /* kills whatever runs in the cell beside its program */
     FACTORY_INTERRUPT, /* SIGINT to the cell's program, as a terminal would send it */
 };
 enum factory_fd {
@@ -50,6 +51,7 @@ enum factory_report_kind {
     FACTORY_ENDING,      /* the cell's program runs no more code: wait_status */
     FACTORY_EXITED,      /* the cell's program has ended: wait_status, usage */
     FACTORY_INTERRUPTED, /* the signal is on its way: what is sent now comes after it */
+    FACTORY_CLEARED,     /* err: not all of it could be ended */
     FACTORY_GONE,        /* … and nothing of the cell is left */
 };
 struct factory_report {

@@ -157,8 +157,8 @@ factory_forget(struct factory *factory, struct factory_cell *cell)
     *cell = (struct factory_cell){.net = -1};
 }
 
-static struct factory_cell *
-find_id(struct factory *factory, uint32_t id)
+struct factory_cell *
+factory_find_id(struct factory *factory, uint32_t id)
 {
     for (size_t i = 0; i < FACTORY_CELLS_MAX; i++)
         if (factory->cells[i].id == id)
@@ -328,7 +328,7 @@ factory_make(struct factory *factory, uint32_t id, const int *fds, size_t fds_n)
 {
     struct factory_report report = {.kind = FACTORY_MADE, .id = id};
     struct making making = {.factory = factory,
-                            .cell = find_id(factory, 0),
+                            .cell = factory_find_id(factory, 0),
                             .fds = fds,
                             .fds_n = fds_n,
                             .socket = -1,
@@ -359,7 +359,7 @@ factory_make(struct factory *factory, uint32_t id, const int *fds, size_t fds_n)
 void
 factory_kill(struct factory *factory, uint32_t id)
 {
-    struct factory_cell *cell = find_id(factory, id);
+    struct factory_cell *cell = factory_find_id(factory, id);
     if (!cell || cell->init <= 0)
         return;
     cell->is_ended = true;
@@ -370,7 +370,7 @@ void
 factory_interrupt(struct factory *factory, uint32_t id)
 {
     struct factory_report report = {.kind = FACTORY_INTERRUPTED, .id = id};
-    struct factory_cell *cell = find_id(factory, id);
+    struct factory_cell *cell = factory_find_id(factory, id);
     if (cell && cell->program > 0) /* not reaped: the number is still its own */
         kill(cell->program, SIGINT);
     factory_report(&report, NULL, 0);

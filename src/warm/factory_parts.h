@@ -43,10 +43,14 @@ struct factory_cell *factory_find(struct factory *factory, pid_t pid);
 /* Says so, and forgets the cell, when nothing of it is left. */
 void factory_bury(struct factory *factory, struct factory_cell *cell);
 void factory_forget(struct factory *factory, struct factory_cell *cell);
+struct factory_cell *factory_find_id(struct factory *factory, uint32_t id);
 /* Makes a cell and reports that it is made, or why not. */
 void factory_make(struct factory *factory, uint32_t id, const int *fds, size_t fds_n);
 void factory_kill(struct factory *factory, uint32_t id);
 void factory_interrupt(struct factory *factory, uint32_t id);
+
+/* --- factory_clear.c --- */
+void factory_clear(struct factory *factory, uint32_t id);
 
 /* --- factory_trace.c --- */
 /* Hears of a program's end before its memory is taken down. */

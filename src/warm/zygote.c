@@ -34,8 +34,8 @@ struct zygote {
     bool ready, dead;
     uint32_t last_id;
     struct row {
-        uint32_t id;                      /* 0: free */
-        bool wants_kill, wants_interrupt; /* there was no room to say so */
+        uint32_t id;    /* 0: free */
+        unsigned wants; /* a bit for each request that there was no room for */
         struct zygote_cell cell;
     } rows[ROWS];
 };
@@ -124,6 +124,8 @@ take_report(struct zygote *zygote, struct factory_report *report, int *fds)
                        report->peak_bytes);
     else if (report->kind == FACTORY_INTERRUPTED)
         cell.on_interrupted(cell.context);
+    else if (report->kind == FACTORY_CLEARED)
+        cell.on_cleared(cell.context, &report->err);
     else if (report->kind == FACTORY_GONE)
         cell.on_gone(cell.context);
 }
@@ -406,6 +408,7 @@ say(struct zygote *zygote, enum factory_request_kind kind, uint32_t id)
            -EAGAIN; /* any other failure is the factory's end, which is told elsewhere */
 }
 
+/* In the order of their numbers: a kill comes first, and makes the others void. */
 static void
 on_room(evutil_socket_t fd, short what, void *context)
 {
@@ -414,28 +417,38 @@ on_room(evutil_socket_t fd, short what, void *context)
     struct zygote *zygote = context;
     for (size_t i = 0; i < ROWS; i++) {
         struct row *row = &zygote->rows[i];
-        if (row->id != 0 && row->wants_interrupt &&
-            !say(zygote, FACTORY_INTERRUPT, row->id))
-            return;
-        row->wants_interrupt = false;
-        if (row->id != 0 && row->wants_kill && !say(zygote, FACTORY_KILL, row->id))
-            return;
-        row->wants_kill = false;
+        for (unsigned kind = 0; row->id != 0 && row->wants >> kind != 0; kind++) {
+            if (!(row->wants >> kind & 1U))
+                continue;
+            if (!say(zygote, kind, row->id))
+                return;
+            row->wants &= ~(1U << kind);
+        }
     }
+}
+
+static void
+wish(struct zygote *zygote, enum factory_request_kind kind, uint32_t id)
+{
+    struct row *row = find_row(zygote, id);
+    if (row && !say(zygote, kind, id))
+        row->wants |= 1U << kind;
 }
 
 void
 zygote_kill(struct zygote *zygote, uint32_t id)
 {
-    struct row *row = find_row(zygote, id);
-    if (row && !say(zygote, FACTORY_KILL, id))
-        row->wants_kill = true;
+    wish(zygote, FACTORY_KILL, id);
+}
+
+void
+zygote_clear(struct zygote *zygote, uint32_t id)
+{
+    wish(zygote, FACTORY_CLEAR, id);
 }
 
 void
 zygote_interrupt(struct zygote *zygote, uint32_t id)
 {
-    struct row *row = find_row(zygote, id);
-    if (row && !say(zygote, FACTORY_INTERRUPT, id))
-        row->wants_interrupt = true;
+    wish(zygote, FACTORY_INTERRUPT, id);
 }

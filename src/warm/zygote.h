@@ -42,6 +42,8 @@ struct zygote_cell {
     void (*on_exited)(void *context, int wait_status, uint64_t cpu_us,
                       uint64_t peak_bytes);
     void (*on_interrupted)(void *context);
+    /* err: code 0, or why something still runs beside the program. */
+    void (*on_cleared)(void *context, const struct err *err);
     void (*on_gone)(void *context); /* nothing of it is left; the last call */
     void *context;
 };
@@ -61,5 +63,7 @@ int zygote_make(struct zygote *zygote, const int *fds, size_t fds_n,
                 const struct zygote_cell *cell, uint32_t *ret_id,
                 struct err *err) MUST_USE;
 void zygote_kill(struct zygote *zygote, uint32_t id);
+/* Kills whatever runs in the cell beside its program; its on_cleared follows. */
+void zygote_clear(struct zygote *zygote, uint32_t id);
 /* SIGINT to the cell's program; its on_interrupted follows. */
 void zygote_interrupt(struct zygote *zygote, uint32_t id);

@@ -114,7 +114,7 @@ say_end(struct world *world, const uint8_t *bytes, size_t n)
 {
     struct guest_ended end = {.magic = GUEST_MAGIC,
                               .run = world->cell->request.run,
-                              .refused = world->cell->refused};
+                              .how = world->cell->refused};
     memcpy(&end.kind, bytes, n < sizeof(end) - 8 ? n : sizeof(end) - 8);
     say(world, (const uint8_t *)&end, sizeof(end));
 }

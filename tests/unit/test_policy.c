@@ -42,6 +42,7 @@ test_profiles_hold_what_was_decided(void **state)
         {"session_idle", "30min", "30min", "30min"},
         {"session_age", "24h", "24h", "24h"},
         {"session_grace", "500ms", "500ms", "500ms"},
+        {"session_background", "keep", "keep", "keep"},
         {"session_pressure", "close", "close", "close"},
         {"collect_files", "1000", "1000", "1000"},
         {"collect_size", "64M", "64M", "1G"},
